@@ -1,0 +1,143 @@
+"""Where each value of a text stands: a tree of positions in the shape of the value.
+
+Built only when a position is asked for, from a text that has been read without errors before; so nothing is
+checked here again. Anchors, aliases and merge keys lead to the place where the value was really written.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from vcscheduler.documents.parser import ParserProtocol, new_parser, position
+
+Position = tuple[int, int]
+
+
+class Place:
+    """The position of one value, of its keys and of what is inside. Lines and columns count from 1."""
+
+    __slots__ = ("children", "column", "items", "keys", "line")
+
+    def __init__(self, line: int, column: int) -> None:
+        self.line = line
+        self.column = column
+        self.keys: dict[str, Position] = {}
+        self.children: dict[str, Place] = {}
+        self.items: list[Place] = []
+
+    def child(self, step: str | int) -> "Place | None":
+        if isinstance(step, str):
+            return self.children.get(step)
+        return self.items[step] if 0 <= step < len(self.items) else None
+
+
+def yaml_places(text: str) -> list[Place]:
+    """The places of every document of a YAML text."""
+    parser = new_parser(text)
+    documents: list[Place] = []
+    while not isinstance(event := parser.get_event(), yaml.StreamEndEvent):
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents.append(_YamlPlaces(parser).node(parser.get_event()))
+    return documents
+
+
+class _YamlPlaces:
+    def __init__(self, parser: ParserProtocol) -> None:
+        self._next = parser.get_event
+        self._anchors: dict[str, Place] = {}
+        self._texts: dict[str, str] = {}
+
+    def node(self, event: Any) -> Place:
+        if event.__class__ is yaml.AliasEvent:
+            return self._anchors[event.anchor]
+        place = Place(*position(event))
+        if event.anchor is not None:
+            self._anchors[event.anchor] = place
+            if isinstance(event, yaml.ScalarEvent):
+                self._texts[event.anchor] = event.value
+        if isinstance(event, yaml.MappingStartEvent):
+            self._mapping(place)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            while not isinstance(item := self._next(), yaml.SequenceEndEvent):
+                place.items.append(self.node(item))
+        return place
+
+    def _mapping(self, place: Place) -> None:
+        merged: list[Place] = []
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            if isinstance(event, yaml.ScalarEvent):
+                key = event.value
+                if key == "<<" and event.implicit[0]:
+                    source = self.node(self._next())
+                    merged.extend(source.items or [source])
+                    continue
+                self.node(event)
+            else:
+                key = self._texts[event.anchor]
+            place.keys[key] = position(event)
+            place.children[key] = self.node(self._next())
+        for source in merged:
+            for key, child in source.children.items():
+                if key not in place.children:
+                    place.keys[key] = source.keys[key]
+                    place.children[key] = child
+
+
+_JSON_TOKEN = re.compile(r'[{}\[\]:,]|"(?:[^"\\]|\\.)*"|[^\s{}\[\]:,"]+')
+
+
+def json_places(text: str) -> list[Place]:
+    """The places of every document of a text of one or more JSON values."""
+    tokens = _JsonTokens(text)
+    documents: list[Place] = []
+    for token in tokens:
+        documents.append(_json_place(tokens, token))
+    return documents
+
+
+class _JsonTokens:
+    """Tokens of a JSON text, with the position of the latest."""
+
+    def __init__(self, text: str) -> None:
+        self._matches = _JSON_TOKEN.finditer(text)
+        self._text = text
+        self._line = 1
+        self._line_start = 0
+        self._offset = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        match = next(self._matches)
+        start = match.start()
+        breaks = self._text.count("\n", self._offset, start)
+        if breaks:
+            self._line += breaks
+            self._line_start = self._text.rindex("\n", self._offset, start) + 1
+        self._offset = start
+        return match[0]
+
+    def place(self) -> Place:
+        return Place(self._line, self._offset - self._line_start + 1)
+
+
+def _json_place(tokens: _JsonTokens, token: str) -> Place:
+    place = tokens.place()
+    if token == "{":
+        while (key := next(tokens)) != "}":
+            if key == ",":
+                continue
+            key_place = tokens.place()
+            name = json.loads(key)
+            next(tokens)  # the colon
+            place.keys[name] = (key_place.line, key_place.column)
+            place.children[name] = _json_place(tokens, next(tokens))
+    elif token == "[":
+        while (item := next(tokens)) != "]":
+            if item != ",":
+                place.items.append(_json_place(tokens, item))
+    return place
