@@ -1,7 +1,7 @@
 """Reading a text into documents: one pass over the parser's events, checking while the values are built.
 
 Refused, with the position: syntax errors, duplicate keys (unless only a warning is wanted), keys that are
-lists or mappings, tags beyond the plain core ones, aliases that blow up or contain themselves, and deep nesting.
+lists or mappings, tags beyond the plain core ones, aliases that blow up or contain themselves, deep nesting.
 
 Texts that are plain JSON take Python's JSON reader instead, which is far quicker on dumps of a large cluster.
 Should it object to anything, the YAML reader decides: nearly all JSON is YAML, and it knows positions.

@@ -51,13 +51,14 @@ class _YamlPlaces:
         self._texts: dict[str, str] = {}
 
     def node(self, event: Any) -> Place:
-        if event.__class__ is yaml.AliasEvent:
-            return self._anchors[event.anchor]
+        anchor = event.anchor
+        if isinstance(event, yaml.AliasEvent):
+            return self._anchors[anchor]
         place = Place(*position(event))
-        if event.anchor is not None:
-            self._anchors[event.anchor] = place
+        if anchor is not None:
+            self._anchors[anchor] = place
             if isinstance(event, yaml.ScalarEvent):
-                self._texts[event.anchor] = event.value
+                self._texts[anchor] = event.value
         if isinstance(event, yaml.MappingStartEvent):
             self._mapping(place)
         elif isinstance(event, yaml.SequenceStartEvent):

@@ -59,9 +59,11 @@ def syntax_error(error: yaml.YAMLError, text: str, source: str) -> DocumentError
 
 
 def _is_left_open(error: yaml.MarkedYAMLError) -> bool:
-    """Whether the mistake is where something begins: the parser complains only where it gave up on the end."""
+    """Whether the mistake is where something begins: the parser complains where it gave up."""
     problem, context = error.problem or "", error.context or ""
-    return "could not find expected ':'" in problem or "quoted scalar" in context and "escape" not in problem
+    return "could not find expected ':'" in problem or (
+        "quoted scalar" in context and "escape" not in problem
+    )
 
 
 def _line(text: str, line: int) -> str:
@@ -75,7 +77,7 @@ def _wording(error: yaml.MarkedYAMLError, rest: str, began: int) -> str:
     if rest.startswith("\t"):
         return "a tab stands where indentation is expected: indent with spaces"
     if "mapping values are not allowed" in problem:
-        return "unexpected ':': quote a value that contains ': ', put nested keys on lines of their own, indent equally"
+        return "unexpected ':': quote a value that contains ': ', or check this line's indentation"
     if "could not find expected ':'" in problem:
         return "expected ':' after this key"
     if "cannot start any token" in problem:
