@@ -7,7 +7,18 @@ out is plain data (dict, list, str, int, float, bool, None) typed the way Kubern
 
 from vcscheduler.documents.document import Document, DuplicateKey
 from vcscheduler.documents.errors import DocumentError
-from vcscheduler.documents.loading import load_documents
+from vcscheduler.documents.loading import iter_documents, load_documents
+from vcscheduler.documents.nearest import nearest_name
 from vcscheduler.documents.scalars import plain_value
+from vcscheduler.documents.syntax import decode_text
 
-__all__ = ["Document", "DocumentError", "DuplicateKey", "load_documents", "plain_value"]
+__all__ = [
+    "Document",
+    "DocumentError",
+    "DuplicateKey",
+    "decode_text",
+    "iter_documents",
+    "load_documents",
+    "nearest_name",
+    "plain_value",
+]

@@ -65,6 +65,13 @@ class Document:
             place = child
         return place.line, place.column
 
+    def scalar_text(self, path: Path) -> str | None:
+        """The scalar at `path` as it was written (`yes`, `0x10`), or None where there is no scalar."""
+        place: Place | None = self._places.of(self._index)
+        for step in path:
+            place = place.child(step) if place is not None else None
+        return place.text if place is not None else None
+
     def key_mark(self, path: Path) -> tuple[int, int]:
         """(line, column), from 1, of the key that leads to `path` (of the item itself, in a list).
 

@@ -10,6 +10,7 @@ Should it object to anything, the YAML reader decides: nearly all JSON is YAML, 
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import yaml
@@ -38,17 +39,25 @@ def load_documents(
     `source` names the text in errors. With `duplicate_keys="warn"` the last of several equal keys wins and
     `Document.duplicates` lists them. Raises `DocumentError`.
     """
+    return list(iter_documents(text, source, duplicate_keys=duplicate_keys))
+
+
+def iter_documents(
+    text: str | bytes, source: str, *, duplicate_keys: DuplicateKeys = "error"
+) -> Iterator[Document]:
+    """Like `load_documents`, but each document as soon as it is read: what follows it is not judged yet."""
     text = decode_text(text, source)
     json_error: json.JSONDecodeError | None = None
     if text.lstrip()[:1] in ("{", "["):
         try:
-            return _load_json(text, source)
+            yield from _load_json(text, source)
+            return
         except json.JSONDecodeError as error:
             json_error = error
         except (_NotPlainJson, RecursionError):
             pass
     try:
-        return _load_yaml(text, source, duplicate_keys)
+        yield from _iter_yaml(text, source, duplicate_keys)
     except DocumentError as error:
         if json_error is not None and (json_error.lineno, json_error.colno) > (error.line, error.column):
             message = json_error.msg[:1].lower() + json_error.msg[1:]
@@ -126,9 +135,9 @@ def _too_deep(value: Any) -> bool:
     return True
 
 
-def _load_yaml(text: str, source: str, duplicate_keys: DuplicateKeys) -> list[Document]:
+def _iter_yaml(text: str, source: str, duplicate_keys: DuplicateKeys) -> Iterator[Document]:
     places = Places(text, yaml_places)
-    documents: list[Document] = []
+    index = 0
     try:
         parser = new_parser(text)
         while (event := parser.get_event()).__class__ is not yaml.StreamEndEvent:
@@ -137,19 +146,12 @@ def _load_yaml(text: str, source: str, duplicate_keys: DuplicateKeys) -> list[Do
             root = parser.get_event()
             builder = _Builder(parser, source, duplicate_keys)
             value = builder.node(root, 1)
-            documents.append(
-                Document(
-                    source,
-                    position(root)[0],
-                    value,
-                    tuple(builder.duplicates),
-                    _places=places,
-                    _index=len(documents),
-                )
-            )
+            duplicates = tuple(builder.duplicates)
+            line = position(root)[0]
+            yield Document(source, line, value, duplicates, _places=places, _index=index)
+            index += 1
     except yaml.YAMLError as error:
         raise syntax_error(error, text, source) from None
-    return documents
 
 
 class _Pending:

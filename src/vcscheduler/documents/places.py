@@ -17,9 +17,12 @@ Position = tuple[int, int]
 
 
 class Place:
-    """The position of one value, of its keys and of what is inside. Lines and columns count from 1."""
+    """The position of one value, of its keys and of what is inside. Lines and columns count from 1.
 
-    __slots__ = ("children", "column", "items", "keys", "line")
+    `text` is a scalar as it was written, without quotes.
+    """
+
+    __slots__ = ("children", "column", "items", "keys", "line", "text")
 
     def __init__(self, line: int, column: int) -> None:
         self.line = line
@@ -27,6 +30,7 @@ class Place:
         self.keys: dict[str, Position] = {}
         self.children: dict[str, Place] = {}
         self.items: list[Place] = []
+        self.text: str | None = None
 
     def child(self, step: str | int) -> "Place | None":
         if isinstance(step, str):
@@ -48,7 +52,6 @@ class _YamlPlaces:
     def __init__(self, parser: ParserProtocol) -> None:
         self._next = parser.get_event
         self._anchors: dict[str, Place] = {}
-        self._texts: dict[str, str] = {}
 
     def node(self, event: Any) -> Place:
         anchor = event.anchor
@@ -57,9 +60,9 @@ class _YamlPlaces:
         place = Place(*position(event))
         if anchor is not None:
             self._anchors[anchor] = place
-            if isinstance(event, yaml.ScalarEvent):
-                self._texts[anchor] = event.value
-        if isinstance(event, yaml.MappingStartEvent):
+        if isinstance(event, yaml.ScalarEvent):
+            place.text = event.value
+        elif isinstance(event, yaml.MappingStartEvent):
             self._mapping(place)
         elif isinstance(event, yaml.SequenceStartEvent):
             while not isinstance(item := self._next(), yaml.SequenceEndEvent):
@@ -69,15 +72,12 @@ class _YamlPlaces:
     def _mapping(self, place: Place) -> None:
         merged: list[Place] = []
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            if isinstance(event, yaml.ScalarEvent):
-                key = event.value
-                if key == "<<" and event.implicit[0]:
-                    source = self.node(self._next())
-                    merged.extend(source.items or [source])
-                    continue
-                self.node(event)
-            else:
-                key = self._texts[event.anchor]
+            key = self.node(event).text
+            assert key is not None  # the text was read before: other keys have been refused
+            if key == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
+                source = self.node(self._next())
+                merged.extend(source.items or [source])
+                continue
             place.keys[key] = position(event)
             place.children[key] = self.node(self._next())
         for source in merged:
@@ -141,4 +141,6 @@ def _json_place(tokens: _JsonTokens, token: str) -> Place:
         while (item := next(tokens)) != "]":
             if item != ",":
                 place.items.append(_json_place(tokens, item))
+    else:
+        place.text = json.loads(token) if token[0] == '"' else token
     return place
