@@ -1,0 +1,1 @@
+"""The scheduler's own vocabulary: resource vectors, tasks, jobs, nodes, queues. No I/O."""
