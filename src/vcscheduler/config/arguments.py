@@ -7,7 +7,7 @@ logged once and remembered in `Arguments.problems` for whoever shows the state o
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from vcscheduler.config.decoding import DecodeError, decode_value, type_name
 
@@ -68,39 +68,19 @@ class Arguments(Mapping[str, Any]):
 
     def get_int(self, key: str, default: int) -> int:
         """A YAML integer; `10.0` and `"10"` are not."""
-        value = self._values.get(key)
-        if value.__class__ is int:
-            return int(value)
-        self._refuse(key, "an integer")
-        return default
+        return self._get(key, int, default)
 
     def get_float(self, key: str, default: float) -> float:
         """A YAML float or integer."""
-        value = self._values.get(key)
-        if value.__class__ is float or value.__class__ is int:
-            return float(value)
-        self._refuse(key, "a number")
-        return default
+        return self._get(key, float, default)
 
     def get_bool(self, key: str, default: bool) -> bool:
         """A YAML boolean, or one of the strings that Go reads as one (`"true"`, `"T"`, `"0"` …)."""
-        value = self._values.get(key)
-        if isinstance(value, bool):
-            return value
-        if isinstance(value, str) and value in TRUE_TEXTS:
-            return True
-        if isinstance(value, str) and value in FALSE_TEXTS:
-            return False
-        self._refuse(key, "a boolean")
-        return default
+        return self._get(key, bool, default)
 
     def get_str(self, key: str, default: str) -> str:
         """A string; numbers are not."""
-        value = self._values.get(key)
-        if isinstance(value, str):
-            return value
-        self._refuse(key, "a string")
-        return default
+        return self._get(key, str, default)
 
     def decode(self, key: str, wanted: type[_T], default: _T) -> _T:
         """The value structurally decoded into `wanted` (see `decode_value`), or `default` without the key.
@@ -114,10 +94,40 @@ class Arguments(Mapping[str, Any]):
         except DecodeError as error:
             raise ArgumentError(self.owner, key, str(error)) from None
 
-    def _refuse(self, key: str, wanted: str) -> None:
-        if key not in self._values or key in self._problems:
-            return
+    def _get(self, key: str, wanted: type[_T], default: _T) -> _T:
+        if key not in self._values:
+            return default
         value = self._values[key]
-        message = f"expected {wanted}, found {type_name(value)} {value!r}: the default is used"
-        self._problems[key] = ArgumentProblem(key, message)
-        _LOG.warning("argument %r%s: %s", key, f" of {self.owner}" if self.owner else "", message)
+        converted = _converted(value, wanted)
+        if converted is None:
+            self._refuse(key, unusable(value, wanted) or "")
+            return default
+        return converted
+
+    def _refuse(self, key: str, reason: str) -> None:
+        if key not in self._problems:
+            message = f"{reason}: the default is used"
+            self._problems[key] = ArgumentProblem(key, message)
+            _LOG.warning("argument %r%s: %s", key, f" of {self.owner}" if self.owner else "", message)
+
+
+_WORDS: Mapping[type, str] = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
+
+
+def unusable(value: object, wanted: type) -> str | None:
+    """Why the getter for `wanted` (bool, int, float or str) would not use a value; None if it would."""
+    if _converted(value, wanted) is not None:
+        return None
+    shown = "null" if value is None else f"the {type_name(value)} {value!r}"
+    return f"expected {_WORDS[wanted]}, found {shown}"
+
+
+def _converted(value: Any, wanted: type[_T]) -> _T | None:
+    kind = value.__class__
+    if wanted is float and kind is int:
+        value = float(value)
+    elif wanted is bool and kind is str and (value in TRUE_TEXTS or value in FALSE_TEXTS):
+        value = value in TRUE_TEXTS
+    elif kind is not wanted:
+        return None
+    return cast(_T, value)

@@ -58,23 +58,17 @@ def parse_configuration(
     try:
         document = next(documents, None)
     except DocumentError as error:
-        raise ConfigurationError(
-            Finding("error", source, error.line, error.column, "", error.message)
-        ) from None
+        raise ConfigurationError(Finding("error", source, error.line, error.column, "", error.message)) from None
     origin = Origin(source, document)
     warnings: list[Finding] = []
     if document is not None:
         for duplicate in document.duplicates:
-            message = (
-                f"the key {duplicate.key!r} was given in line {duplicate.first_line} already: this one counts"
-            )
+            message = f"the key {duplicate.key!r} was given in line {duplicate.first_line} already: this one counts"
             warnings.append(Finding("warning", source, duplicate.line, duplicate.column, "", message))
         following = _next_line(documents)
         if following is not None:
             warnings.append(
-                Finding(
-                    "warning", source, following, 1, "", "only the first YAML document is read, this is not"
-                )
+                Finding("warning", source, following, 1, "", "only the first YAML document is read, this is not")
             )
     reader = _Reader(origin, document.value if document is not None else None)
     return reader.parsed(known_actions, known_plugins, warnings)
@@ -97,6 +91,10 @@ def field_name(path: Path) -> str:
     for step in path:
         name += f"[{step}]" if isinstance(step, int) else f".{step}" if name else step
     return name
+
+
+def _position(finding: Finding) -> tuple[int, int]:
+    return finding.line, finding.column
 
 
 def _trimmed(text: str | bytes) -> str | bytes:
@@ -130,9 +128,7 @@ class _Reader:
     ) -> ParsedConfiguration:
         top = self._mapping(self._value, (), _TOP_KEYS)
         actions_text = self._string(top, "actions", ())
-        tiers = tuple(
-            self._tier(item, ("tiers", index)) for index, item in enumerate(self._list(top, "tiers", ()))
-        )
+        tiers = tuple(self._tier(item, ("tiers", index)) for index, item in enumerate(self._list(top, "tiers", ())))
         configurations = tuple(
             self._action_configuration(item, ("configurations", index))
             for index, item in enumerate(self._list(top, "configurations", ()))
@@ -147,11 +143,12 @@ class _Reader:
         if known_plugins is not None:
             self._check_plugin_names(tiers, known_plugins)
         configuration = SchedulerConfiguration(actions, tiers, configurations, metrics)
-        return ParsedConfiguration(configuration, (*warnings, *self._warnings), self._origin)
+        ordered = sorted([*warnings, *self._warnings], key=_position)
+        return ParsedConfiguration(configuration, tuple(ordered), self._origin)
 
     def _raise_errors(self) -> None:
         if self._errors:
-            raise ConfigurationError(*self._errors)
+            raise ConfigurationError(*sorted(self._errors, key=_position))
 
     def _error(self, path: Path, message: str) -> None:
         self._errors.append(self._origin.finding("error", path, message))

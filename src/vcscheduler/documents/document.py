@@ -1,10 +1,10 @@
 """One document of a text: its value, and the way back from a path in the value to a line and a column.
 
 Positions are asked for only when something is wrong, so they are not kept while reading: the first question
-reads the text a second time and remembers them for all documents of that text.
+reads the text a second time and remembers them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,18 +24,24 @@ class DuplicateKey:
 
 
 class Places:
-    """Positions of all documents of one text, found when first needed."""
+    """Positions of the documents of one text, found when needed.
 
-    __slots__ = ("_find", "_found", "_text")
+    Never looked for beyond the document in question: the text after it may not even be YAML.
+    """
 
-    def __init__(self, text: str, find: Callable[[str], list[Place]]) -> None:
+    __slots__ = ("_find", "_found", "_rest", "_text")
+
+    def __init__(self, text: str, find: Callable[[str], Iterator[Place]]) -> None:
         self._text = text
         self._find = find
-        self._found: list[Place] | None = None
+        self._found: list[Place] = []
+        self._rest: Iterator[Place] | None = None
 
     def of(self, index: int) -> Place:
-        if self._found is None:
-            self._found = self._find(self._text)
+        if self._rest is None:
+            self._rest = self._find(self._text)
+        while len(self._found) <= index:
+            self._found.append(next(self._rest))
         return self._found[index]
 
 

@@ -31,9 +31,7 @@ _CORE_TAGS = "!!str, !!int, !!float, !!bool, !!null, !!map, !!seq"
 DuplicateKeys = Literal["error", "warn"]
 
 
-def load_documents(
-    text: str | bytes, source: str, *, duplicate_keys: DuplicateKeys = "error"
-) -> list[Document]:
+def load_documents(text: str | bytes, source: str, *, duplicate_keys: DuplicateKeys = "error") -> list[Document]:
     """The YAML documents (or JSON values, one after the other) of a text; none if there are only comments.
 
     `source` names the text in errors. With `duplicate_keys="warn"` the last of several equal keys wins and
@@ -42,9 +40,7 @@ def load_documents(
     return list(iter_documents(text, source, duplicate_keys=duplicate_keys))
 
 
-def iter_documents(
-    text: str | bytes, source: str, *, duplicate_keys: DuplicateKeys = "error"
-) -> Iterator[Document]:
+def iter_documents(text: str | bytes, source: str, *, duplicate_keys: DuplicateKeys = "error") -> Iterator[Document]:
     """Like `load_documents`, but each document as soon as it is read: what follows it is not judged yet."""
     text = decode_text(text, source)
     json_error: json.JSONDecodeError | None = None

@@ -38,14 +38,12 @@ class Place:
         return self.items[step] if 0 <= step < len(self.items) else None
 
 
-def yaml_places(text: str) -> list[Place]:
-    """The places of every document of a YAML text."""
+def yaml_places(text: str) -> Iterator[Place]:
+    """The places of the documents of a YAML text, one after the other."""
     parser = new_parser(text)
-    documents: list[Place] = []
     while not isinstance(event := parser.get_event(), yaml.StreamEndEvent):
         if isinstance(event, yaml.DocumentStartEvent):
-            documents.append(_YamlPlaces(parser).node(parser.get_event()))
-    return documents
+            yield _YamlPlaces(parser).node(parser.get_event())
 
 
 class _YamlPlaces:
@@ -90,13 +88,11 @@ class _YamlPlaces:
 _JSON_TOKEN = re.compile(r'[{}\[\]:,]|"(?:[^"\\]|\\.)*"|[^\s{}\[\]:,"]+')
 
 
-def json_places(text: str) -> list[Place]:
-    """The places of every document of a text of one or more JSON values."""
+def json_places(text: str) -> Iterator[Place]:
+    """The places of the documents of a text of one or more JSON values, one after the other."""
     tokens = _JsonTokens(text)
-    documents: list[Place] = []
     for token in tokens:
-        documents.append(_json_place(tokens, token))
-    return documents
+        yield _json_place(tokens, token)
 
 
 class _JsonTokens:

@@ -61,9 +61,7 @@ def syntax_error(error: yaml.YAMLError, text: str, source: str) -> DocumentError
 def _is_left_open(error: yaml.MarkedYAMLError) -> bool:
     """Whether the mistake is where something begins: the parser complains where it gave up."""
     problem, context = error.problem or "", error.context or ""
-    return "could not find expected ':'" in problem or (
-        "quoted scalar" in context and "escape" not in problem
-    )
+    return "could not find expected ':'" in problem or ("quoted scalar" in context and "escape" not in problem)
 
 
 def _line(text: str, line: int) -> str:
