@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,32 @@ from vcscheduler.model.task import Task
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+
+
+class Reason(IntFlag):
+    """Codes of the ``predicates`` filter: why a node is refused, in the order in which the rules are asked.
+
+    Several bits may be set: a rule that eviction could help with lets the later ones be asked (spec 05 §3.4).
+    ERROR: a rule failed as such; its text is kept by the filter.
+    """
+
+    POD_NUMBER = 1 << 0
+    UNSCHEDULABLE = 1 << 1
+    NODE_AFFINITY = 1 << 2
+    TAINT = 1 << 3
+    PORTS = 1 << 4
+    AFFINITY = 1 << 5
+    ANTI_AFFINITY = 1 << 6
+    EXISTING_ANTI_AFFINITY = 1 << 7
+    VOLUME_LIMITS = 1 << 8
+    VOLUME_ZONE = 1 << 9
+    SPREAD_LABEL = 1 << 10
+    SPREAD = 1 << 11
+    VOLUME_NODE = 1 << 12
+    VOLUME_BIND = 1 << 13
+    VOLUME_SPACE = 1 << 14
+    VOLUME_LOST = 1 << 15
+    ERROR = 1 << 16
 
 
 class ConstraintKind(IntEnum):
@@ -66,7 +92,7 @@ class DomainConstraint:
 
 @dataclass(slots=True)
 class KernelFilter:
-    """The ``predicates`` filter of one task class as arrays. Codes are the bits of plugins.predicates.Reason.
+    """The ``predicates`` filter of one task class as arrays. Codes are bits of :class:`Reason`.
 
     ``static``: int64 [rows], what node objects alone decide; the same array object as long as nothing of it changed.
     ``conflicting_rows``: rows whose used host ports conflict; ``exclusive``: two tasks of the class cannot share a row.
