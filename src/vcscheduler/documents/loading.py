@@ -17,12 +17,11 @@ import yaml
 
 from vcscheduler.documents.document import Document, DuplicateKey, Places
 from vcscheduler.documents.errors import DocumentError
-from vcscheduler.documents.parser import ParserProtocol, new_parser, position
+from vcscheduler.documents.parser import MAX_DEPTH, ParserProtocol, new_parser, position
 from vcscheduler.documents.places import json_places, yaml_places
 from vcscheduler.documents.scalars import BOOLEANS, NULLS, NUMBER_STARTS, WORDS, number_value
 from vcscheduler.documents.syntax import decode_text, syntax_error
 
-MAX_DEPTH = 100
 MAX_ALIASED_VALUES = 1_000_000
 
 _TAG_PREFIX = "tag:yaml.org,2002:"

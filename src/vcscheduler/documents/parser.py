@@ -10,6 +10,9 @@ from yaml.parser import Parser
 from yaml.reader import Reader
 from yaml.scanner import Scanner
 
+MAX_DEPTH = 100
+"""Levels of nesting that a document may have."""
+
 
 class ParserProtocol(Protocol):
     def get_event(self) -> Any:

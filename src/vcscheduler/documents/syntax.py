@@ -9,6 +9,7 @@ import re
 import yaml
 
 from vcscheduler.documents.errors import DocumentError
+from vcscheduler.documents.parser import MAX_DEPTH
 
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -96,6 +97,8 @@ def _wording(error: yaml.MarkedYAMLError, rest: str, began: int) -> str:
         return "expected the end of the document or '---': check the indentation of this line"
     if "sequence entries are not allowed" in problem:
         return "a list item '- ' is not allowed here: put it on a line of its own"
+    if "maximum nesting depth" in problem:
+        return f"nesting deeper than {MAX_DEPTH} levels"
     if "node content" in problem:
         return "expected a value here"
     if "incompatible YAML document" in problem:
