@@ -1,0 +1,1 @@
+"""The clusters the scheduler can run on, behind one interface."""
