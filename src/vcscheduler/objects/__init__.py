@@ -65,11 +65,13 @@ from vcscheduler.objects.core import (
     ServiceSpec,
     Taint,
 )
+from vcscheduler.objects.errors import InvalidField, ManifestError
 from vcscheduler.objects.kinds import (
     KINDS,
     from_value,
     to_manifest,
 )
+from vcscheduler.objects.manifests import Manifest, Manifests, Origin, describe
 from vcscheduler.objects.meta import (
     ApiStruct,
     ApiValue,
@@ -116,6 +118,7 @@ from vcscheduler.objects.quantity import (
     saturate,
     value,
 )
+from vcscheduler.objects.reader import read_manifest_text, read_manifests
 from vcscheduler.objects.resource_claims import (
     AllocationResult,
     CapacityRequestPolicy,
@@ -222,6 +225,7 @@ from vcscheduler.objects.topology import (
     PodAllocation,
     RegexMatch,
 )
+from vcscheduler.objects.validate import queue_cycle, validate
 from vcscheduler.objects.volumes import (
     AWSElasticBlockStore,
     AzureDisk,
@@ -238,6 +242,7 @@ from vcscheduler.objects.volumes import (
     Volume,
     VolumeResourceRequirements,
 )
+from vcscheduler.objects.writer import to_json, to_yaml
 
 __all__ = [
     "EVERYTHING",
@@ -312,11 +317,15 @@ __all__ = [
     "ISCSIVolume",
     "ImageVolume",
     "InlineCSIVolume",
+    "InvalidField",
     "KubernetesObject",
     "LabelSelector",
     "LabelSelectorRequirement",
     "LifecyclePolicy",
     "LocalVolumeSource",
+    "Manifest",
+    "ManifestError",
+    "Manifests",
     "MemberSelector",
     "MemberSpec",
     "Namespace",
@@ -340,6 +349,7 @@ __all__ = [
     "NumatopologySpec",
     "ObjectMeta",
     "ObjectReference",
+    "Origin",
     "OwnerReference",
     "PartitionPolicy",
     "PersistentVolume",
@@ -436,6 +446,7 @@ __all__ = [
     "compile_node_selector",
     "compile_node_selector_term",
     "controller_of",
+    "describe",
     "format_binary",
     "format_decimal",
     "format_milli",
@@ -444,8 +455,14 @@ __all__ = [
     "milli_value",
     "node_selector_matches",
     "parse_quantity",
+    "queue_cycle",
+    "read_manifest_text",
+    "read_manifests",
     "saturate",
+    "to_json",
     "to_manifest",
+    "to_yaml",
+    "validate",
     "value",
     "with_requirement",
 ]

@@ -56,9 +56,7 @@ class WeightedPodAffinityTerm(ApiStruct):
 class PodAffinity(ApiStruct):
     """The terms of `podAffinity` or of `podAntiAffinity`; both have the same shape."""
 
-    required: list[PodAffinityTerm] = field(
-        name="requiredDuringSchedulingIgnoredDuringExecution", default_factory=list
-    )
+    required: list[PodAffinityTerm] = field(name="requiredDuringSchedulingIgnoredDuringExecution", default_factory=list)
     preferred: list[WeightedPodAffinityTerm] = field(
         name="preferredDuringSchedulingIgnoredDuringExecution", default_factory=list
     )

@@ -47,18 +47,16 @@ _CLASSES: Final[tuple[type[KubernetesObject], ...]] = (
     topology.Numatopology,
 )
 
-KINDS: Final[dict[tuple[str, str], type[KubernetesObject]]] = {
-    (cls.api_version, cls.kind): cls for cls in _CLASSES
-}
+KINDS: Final[dict[tuple[str, str], type[KubernetesObject]]] = {(cls.api_version, cls.kind): cls for cls in _CLASSES}
 """(apiVersion, kind) -> class."""
 
 
 def without_nulls(value: object) -> object:
-    """A copy of plain data without its nulls, which Go prints where it means "absent"."""
+    """A copy of plain data without fields that are null, which Go prints where it means "absent"."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [without_nulls(item) for item in value if item is not None]
+        return [without_nulls(item) for item in value]
     return value
 
 

@@ -10,21 +10,15 @@ from functools import lru_cache
 from typing import Final
 
 _LABEL_1123: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", re.ASCII)
-_SUBDOMAIN_1123: Final = re.compile(
-    r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII
-)
+_SUBDOMAIN_1123: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", re.ASCII)
 _QUALIFIED: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", re.ASCII)
 
-_LABEL_RULE: Final = (
-    "must consist of lower case letters, digits and '-', and start and end with a letter or digit"
-)
+_LABEL_RULE: Final = "must consist of lower case letters, digits and '-', and start and end with a letter or digit"
 _SUBDOMAIN_RULE: Final = (
     "must consist of lower case letters, digits, '-' and '.', and each part between dots must start and end "
     "with a letter or digit"
 )
-_QUALIFIED_RULE: Final = (
-    "must consist of letters, digits, '-', '_' and '.', and start and end with a letter or digit"
-)
+_QUALIFIED_RULE: Final = "must consist of letters, digits, '-', '_' and '.', and start and end with a letter or digit"
 
 
 @lru_cache(maxsize=4096)

@@ -48,8 +48,8 @@ class QuantityError(ValueError):
     """A text is not a Kubernetes quantity. The message says what was found and what is allowed."""
 
     def __init__(self, text: object, hint: str = "") -> None:
-        shown = repr(text) if not isinstance(text, str) or len(text) <= 60 else repr(text[:57] + "...")
-        message = f"{shown} is not a quantity"
+        shown = str(text) if len(str(text)) <= 60 else str(text)[:57] + "..."
+        message = f'"{shown}" is not a quantity'
         super().__init__(f"{message}: {hint}" if hint else message)
 
 
@@ -107,9 +107,7 @@ def _exponent(text: str, suffix: str) -> int:
         raise QuantityError(text, f'unknown suffix "{suffix}", did you mean "{near}"?' if near else _ALLOWED)
     exponent = int(suffix[1:])
     if abs(exponent) > _LARGEST_EXPONENT:
-        raise QuantityError(
-            text, f"the exponent must lie between -{_LARGEST_EXPONENT} and {_LARGEST_EXPONENT}"
-        )
+        raise QuantityError(text, f"the exponent must lie between -{_LARGEST_EXPONENT} and {_LARGEST_EXPONENT}")
     return exponent
 
 

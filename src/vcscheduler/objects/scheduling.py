@@ -112,7 +112,7 @@ class QueueStatus(ApiStruct):
     inqueue: int = 0
     completed: int = 0
     allocated: ResourceList = {}
-    reservation: Reservation = field(default_factory=Reservation)
+    reservation: Reservation | None = None
 
 
 class Queue(KubernetesObject):

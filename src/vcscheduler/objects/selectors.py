@@ -96,21 +96,17 @@ def compile_label_selector(selector: LabelSelector | None) -> Selector:
     if selector is None:
         return NOTHING
     requirements = [
-        _requirement(key, "In", [value], LABEL_OPERATORS)
-        for key, value in sorted(selector.match_labels.items())
+        _requirement(key, "In", [value], LABEL_OPERATORS) for key, value in sorted(selector.match_labels.items())
     ]
     requirements += [
-        _requirement(each.key, each.operator, each.values, LABEL_OPERATORS)
-        for each in selector.match_expressions
+        _requirement(each.key, each.operator, each.values, LABEL_OPERATORS) for each in selector.match_expressions
     ]
     return Selector(tuple(requirements)) if requirements else EVERYTHING
 
 
 def compile_label_map(labels: Mapping[str, str]) -> Selector:
     """Compile a plain `key: value` selector, as of a Service or a pod's `nodeSelector`; empty matches all."""
-    return Selector(
-        tuple(Requirement(key, "In", frozenset((value,))) for key, value in sorted(labels.items()))
-    )
+    return Selector(tuple(Requirement(key, "In", frozenset((value,))) for key, value in sorted(labels.items())))
 
 
 def _requirement(key: str, operator: str, values: list[str], operators: tuple[str, ...]) -> Requirement:
@@ -144,9 +140,7 @@ def label_selector_matches(selector: LabelSelector | None, labels: Mapping[str, 
 def with_requirement(selector: LabelSelector, key: str, operator: str, values: list[str]) -> LabelSelector:
     """A copy of `selector` that asks for one thing more; the original stays as it is."""
     extra = LabelSelectorRequirement(key=key, operator=operator, values=values)
-    return LabelSelector(
-        match_labels=selector.match_labels, match_expressions=[*selector.match_expressions, extra]
-    )
+    return LabelSelector(match_labels=selector.match_labels, match_expressions=[*selector.match_expressions, extra])
 
 
 @dataclass(frozen=True, slots=True)
