@@ -84,7 +84,7 @@ class SchedulerOptions:
             if value <= 0
         ]
         if not found and lease <= renew:
-            found.append(f"--leader-elect-lease-duration ({lease:g}s) must exceed the deadline ({renew:g}s)")
+            found.append(f"--leader-elect-lease-duration ({lease:g}s) must exceed the renew deadline ({renew:g}s)")
         if not found and renew <= 1.2 * retry:
             found.append(
                 f"--leader-elect-renew-deadline ({renew:g}s) must exceed 1.2 times the retry period ({retry:g}s)"
