@@ -145,6 +145,14 @@ class MemoryCluster(Cluster):
         if self._sink is not None:
             self._sink.deleted(obj)
 
+    def bindings(self) -> dict[str, str]:
+        """Pods that are bound and do not run yet: ``namespace/name`` -> node. What a cycle bound, until the next step."""
+        return {key: node_name for key, (_, node_name) in self._bound.items()}
+
+    def terminating(self) -> list[str]:
+        """Evicted pods that are not gone yet, as ``namespace/name`` in order."""
+        return sorted(self._terminating)
+
     def events(self) -> list[RecordedEvent]:
         """What was recorded, the oldest first."""
         return [RecordedEvent(*key, *seen) for key, seen in self._events.items()]

@@ -1,0 +1,1 @@
+"""Running the scheduler over an embedded cluster."""
