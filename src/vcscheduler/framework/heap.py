@@ -113,6 +113,9 @@ class SortedQueue(Generic[T]):
         self._at += 1
         return item
 
+    def peek(self) -> T:
+        return self._items[self._at]
+
     def run(self, same: Callable[[T, T], bool], limit: int) -> list[T]:
         """The next elements, up to ``limit``, that are alike with the first of them; they stay in the queue."""
         items, start = self._items, self._at

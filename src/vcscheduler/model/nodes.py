@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vcscheduler.model.kubeview import KubeView
 from vcscheduler.model.resources import CPU, MEMORY, PODS, Resources
-from vcscheduler.model.status import PIPELINED, RELEASING, TaskStatus
+from vcscheduler.model.status import ALLOCATED, BINDING, PIPELINED, RELEASING, TaskStatus
 from vcscheduler.model.task import Task, TaskClass
 from vcscheduler.objects import Node as NodeObject
 
@@ -138,6 +138,12 @@ class Node:
         self.tasks[task.key] = task
         task.counted = task.status
         self.table.account(self.row, task.cls, task.status, 1)
+
+    def committed(self, task: Task) -> None:
+        """An Allocated task became Binding: the cache now knows of it."""
+        if task.counted is ALLOCATED:
+            self.table.hold(self.row, task.cls, -1)
+        task.counted = BINDING
 
     def refuses_binding(self, task: Task) -> list[str]:
         """Names of resources that the node lacks for a bind, as the cache sees it: what only the session has
@@ -383,12 +389,24 @@ class NodeTable:
                 self.used[d, row] += x * times
                 if status is RELEASING:
                     self.releasing[d, row] += x * times
+            if status is ALLOCATED:
+                self.hold(row, cls, times)
         self.touch(row)
 
     def hold(self, row: int, cls: TaskClass, times: int) -> None:
         """Note what the session allocates (or, negative, commits or gives back) without the cache knowing."""
         for d, x in self.items(cls):
             self.held[d, row] += x * times
+
+    def committed_run(self, tasks: list[Task]) -> None:
+        """Allocated tasks of one class became Binding."""
+        by_name = self.by_name
+        rows = np.fromiter((by_name[t.node_name].row for t in tasks), dtype=np.int64, count=len(tasks))
+        times = np.bincount(rows, minlength=self.n).astype(np.float64)
+        for d, x in self.items(tasks[0].cls):
+            self.held[d, : len(times)] -= x * times
+        for task in tasks:
+            task.counted = BINDING
 
     # --- change log -------------------------------------------------------------------------------------------
 
@@ -398,9 +416,12 @@ class NodeTable:
         self.log[self.log_end - self.log_start] = row
         self.log_end += 1
 
-    def touch_all(self, rows: Iterable[int] | IntArray) -> None:
-        for row in rows:
-            self.touch(int(row))
+    def touch_many(self, rows: IntArray) -> None:
+        while self.log_end - self.log_start + len(rows) > len(self.log):
+            self._shift_log()
+        at = self.log_end - self.log_start
+        self.log[at : at + len(rows)] = rows
+        self.log_end += len(rows)
 
     def _shift_log(self) -> None:
         """Forget the older half, or grow: a reader that is further behind looks at all rows again."""

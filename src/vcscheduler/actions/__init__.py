@@ -1,0 +1,1 @@
+"""The actions of a cycle, one module each."""

@@ -1,0 +1,174 @@
+"""Placing the tasks of one sub-job on a set of nodes (spec 03 §3.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vcscheduler.actions.worksheet import TaskQueue
+from vcscheduler.framework.heap import SortedQueue
+from vcscheduler.framework.session import Session
+from vcscheduler.framework.statement import Statement
+from vcscheduler.model.fit import FitErrors
+from vcscheduler.model.job import Job, SubJob
+from vcscheduler.model.queue import Queue
+from vcscheduler.model.task import QUEUE_ALLOCATION_GATE, Task
+from vcscheduler.placement.rules import IntArray
+from vcscheduler.placement.search import ErrorCache, Purpose
+
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Where tasks may go: a network domain, or (without name) the whole cluster."""
+
+    name: str
+    rows: IntArray
+
+    @property
+    def is_whole_cluster(self) -> bool:
+        return not self.name
+
+
+def alike(a: Task, b: Task) -> bool:
+    """Whether two tasks may be placed in one run."""
+    return (
+        a.cls is b.cls
+        and a.role == b.role
+        and not b.pod.spec.scheduling_gates
+        and not b.pod.status.nominated_node_name
+        and a.sub_job is b.sub_job
+    )
+
+
+class Placing:
+    """Places tasks of a sub-job until it is ready, or nothing more can be done."""
+
+    def __init__(self, ssn: Session, error_cache: bool) -> None:
+        self._ssn = ssn
+        self._search = ssn.search
+        self._runs = ssn.runs if ssn.runs_allowed and ssn.pre_predicates_run else None
+        self._error_cache = error_cache
+
+    def place(
+        self, queue: Queue, job: Job, sub_job: SubJob, tasks: TaskQueue, domain: Domain
+    ) -> Statement | None:
+        """A statement that makes the sub-job ready or pipelined, applied and not committed; else None."""
+        ssn = self._ssn
+        if not len(domain.rows):
+            return None
+        statement = Statement(ssn)
+        cache = ErrorCache(self._error_cache)
+        while len(tasks):
+            task, in_run = self._next(job, tasks, domain)
+            if not ssn.allocatable(queue, task):
+                if in_run:
+                    tasks.pop()
+                continue
+            if task.gated:
+                if in_run:
+                    tasks.pop()
+                self._ask_gate_removal(task)
+                continue
+            if job.role_has_fit_errors(sub_job, task):
+                if in_run:
+                    tasks.pop()
+                base = f"Task {task.name} with role spec {task.role} has already predicated failed, skip"
+                job.record_fit_errors(task, FitErrors(base=base))
+                ssn.touch(job)
+                continue
+            failure = ssn.pre_predicate(task)
+            if failure is not None:
+                if in_run:
+                    tasks.pop()
+                job.record_fit_errors(task, FitErrors.everywhere(domain.rows, failure))
+                ssn.touch(job)
+                if job.continues_after_failure(sub_job):
+                    continue
+                break
+            if in_run:
+                if self._place_run(queue, job, task, tasks, statement, cache):
+                    if ssn.sub_job_ready(sub_job):
+                        break
+                    continue
+                tasks.pop()
+            row = self._find(job, task, domain, cache)
+            if row is None:
+                if job.continues_after_failure(sub_job):
+                    continue
+                break
+            if row >= 0 and self._take(statement, task, row) and ssn.sub_job_ready(sub_job):
+                break
+        if ssn.sub_job_ready(sub_job) or ssn.sub_job_pipelined(sub_job):
+            return statement
+        statement.discard()
+        return None
+
+    def _next(self, job: Job, tasks: TaskQueue, domain: Domain) -> tuple[Task, bool]:
+        """The next task; True if it is still in the queue, because a run may start with it."""
+        if self._runs is not None and domain.is_whole_cluster and isinstance(tasks, SortedQueue):
+            first = tasks.peek()
+            if not first.gated and not first.pod.status.nominated_node_name:
+                return first, True
+        task = tasks.pop()
+        assert task is not None
+        return task, False
+
+    def _ask_gate_removal(self, task: Task) -> None:
+        annotated = task.pod.metadata.annotations.get(QUEUE_ALLOCATION_GATE) == "true"
+        if annotated and self._ssn.options.feature_gates.get("SchedulingGatesQueueAdmission", False):
+            self._ssn.cache.remove_gate(task)
+
+    def _place_run(
+        self, queue: Queue, job: Job, first: Task, tasks: TaskQueue, statement: Statement, cache: ErrorCache
+    ) -> bool:
+        """Place the first task and those alike that follow it, as far as nobody needs to look in between."""
+        ssn, runs = self._ssn, self._runs
+        assert runs is not None and isinstance(tasks, SortedQueue)
+        limit = ssn.placements_until_ready(job, first, len(tasks))
+        run = tasks.run(alike, limit) if limit > 1 else [first]
+        count = ssn.allocatable_count(queue, first, len(run)) if len(run) > 1 else 1
+        rows = runs.place(first, count, cache)
+        if not rows:
+            return False
+        placed = run[: len(rows)]
+        if len(placed) > 1:
+            ssn.pre_predicate_run(placed)
+        tasks.skip(len(placed))
+        statement.allocate_run(job, placed, rows)
+        if len(tasks):
+            runs.note_refusals(first, cache, rows[-1])
+        return True
+
+    def _find(self, job: Job, task: Task, domain: Domain, cache: ErrorCache) -> int | None:
+        """The row for a task; None after recording why there is none; -1 when there is one that nobody chose."""
+        ssn, search = self._ssn, self._search
+        found = domain.rows[:0]
+        errors = FitErrors()
+        nominated = task.pod.status.nominated_node_name
+        if nominated:
+            node = ssn.node(nominated)
+            if node is not None:
+                only = domain.rows[domain.rows == node.row]
+                if len(only) and search.fits(task, only, future=True).all():
+                    found, errors = search.feasible(task, only, cache, Purpose.ALLOCATE)
+        if not len(found):
+            found, errors = search.feasible(task, domain.rows, cache, Purpose.ALLOCATE)
+        if not len(found):
+            errors.hyper_node = domain.name
+            job.record_fit_errors(task, errors)
+            ssn.touch(job)
+            return None
+        chosen = search.choose(task, found)
+        return -1 if chosen is None else chosen
+
+    def _take(self, statement: Statement, task: Task, row: int) -> bool:
+        search, node = self._search, self._ssn.table.nodes[row]
+        rows = np.array([row], dtype=np.int64)
+        if search.fits(task, rows, future=False)[0]:
+            return statement.allocate(task, node) is None
+        if search.fits(task, rows, future=True)[0]:
+            return statement.pipeline(task, node, False) is None
+        return False
+

@@ -1,0 +1,1 @@
+"""The scheduler cache: events in, model state kept current, committed decisions out."""

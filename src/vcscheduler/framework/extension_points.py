@@ -1,0 +1,480 @@
+"""The points at which plugins take part in a session, and how their answers are combined (spec 02 §5-7).
+
+Functions are kept by plugin name; a point walks the tiers in the order of the configuration and asks each plugin whose
+enable flag for the point is on. What a point does with the answers is in the method of its name: ``job_ready`` and so
+on. The walk is put together at the first call and kept for the session.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from vcscheduler.config import PluginOption, Tier
+from vcscheduler.framework.plugin import EventHandler
+from vcscheduler.model.fit import Status
+from vcscheduler.model.job import Job, SubJob
+from vcscheduler.model.nodes import Node
+from vcscheduler.model.queue import Queue
+from vcscheduler.model.status import EvictionKind, Vote
+from vcscheduler.model.task import Task
+from vcscheduler.placement.adapters import BatchScorer, PerNodeFilter, PerNodeScorer
+from vcscheduler.placement.rules import NodeFilter, NodeScorer
+
+F = TypeVar("F")
+T = TypeVar("T")
+Compare = Callable[[T, T], float]
+Victims = tuple[list[Task], Vote]
+
+
+class Point(Generic[F]):
+    """Functions of one extension point by plugin name, and the walk over them."""
+
+    __slots__ = ("_flag", "_functions", "_tiers", "_walk")
+
+    def __init__(self, tiers: Sequence[Tier], flag: str | None) -> None:
+        self._tiers = tiers
+        self._flag = flag
+        self._functions: dict[str, F] = {}
+        self._walk: list[list[F]] | None = None
+
+    def add(self, name: str, function: F) -> None:
+        self._functions[name] = function
+        self._walk = None
+
+    @property
+    def tiers(self) -> list[list[F]]:
+        """Functions in walk order, tier by tier; tiers without any are left out."""
+        if self._walk is None:
+            walk = [
+                [self._functions[p.name] for p in tier.plugins if p.name in self._functions and self._enabled(p)]
+                for tier in self._tiers
+            ]
+            self._walk = [functions for functions in walk if functions]
+        return self._walk
+
+    @property
+    def all(self) -> list[F]:
+        return [f for tier in self.tiers for f in tier]
+
+    @property
+    def named(self) -> list[tuple[str, F]]:
+        return [
+            (p.name, self._functions[p.name])
+            for tier in self._tiers
+            for p in tier.plugins
+            if p.name in self._functions and self._enabled(p)
+        ]
+
+    def _enabled(self, option: PluginOption) -> bool:
+        return self._flag is None or bool(getattr(option, self._flag))
+
+
+class Order(Generic[T]):
+    """An ordering point: the first plugin that tells two elements apart decides, then the fallback key.
+
+    ``key`` orders like the comparison where every plugin in the walk offers a key; it is None otherwise, and then
+    only ``less`` may be used.
+    """
+
+    def __init__(self, tiers: Sequence[Tier], flag: str | None, fallback: Callable[[T], Any]) -> None:
+        self.compare_fns: Point[Compare[T]] = Point(tiers, flag)
+        self._keys: dict[str, Callable[[T], Any]] = {}
+        self._fallback = fallback
+
+    def add(self, name: str, compare: Compare[T], key: Callable[[T], Any] | None) -> None:
+        self.compare_fns.add(name, compare)
+        if key is not None:
+            self._keys[name] = key
+        else:
+            self._keys.pop(name, None)
+        self.__dict__.pop("key", None)
+
+    def compare(self, a: T, b: T) -> float:
+        """Plugins only: negative = a first, 0 = they do not tell."""
+        for f in self.compare_fns.all:
+            c = f(a, b)
+            if c != 0:
+                return c
+        return 0
+
+    @functools.cached_property
+    def less(self) -> Callable[[T, T], bool]:
+        functions, fallback = self.compare_fns.all, self._fallback
+
+        def less(a: T, b: T) -> bool:
+            for f in functions:
+                c = f(a, b)
+                if c != 0:
+                    return c < 0
+            return bool(fallback(a) < fallback(b))
+
+        return less
+
+    @functools.cached_property
+    def key(self) -> Callable[[T], tuple[Any, ...]] | None:
+        named = self.compare_fns.named
+        if any(name not in self._keys for name, _ in named):
+            return None
+        keys, fallback = [self._keys[name] for name, _ in named], self._fallback
+        return lambda item: (*[k(item) for k in keys], fallback(item))
+
+
+def _unindexed_key(task: Task) -> tuple[float, str]:
+    return (task.created, task.uid)
+
+
+class ExtensionPoints:
+    """Registration (``add_*_fn``) and evaluation of all extension points of a session."""
+
+    def __init__(self, tiers: Sequence[Tier]) -> None:
+        self.tiers = tuple(tiers)
+        t = self.tiers
+        self.job_order: Order[Job] = Order(t, "enable_job_order", lambda j: (j.created, j.id))
+        self.queue_order: Order[Queue] = Order(t, "enable_queue_order", lambda q: (q.created, q.name))
+        self.sub_job_order: Order[SubJob] = Order(t, "enabled_sub_job_order", lambda s: (s.match_index, s.id))
+        self.task_order: Order[Task] = Order(t, "enable_task_order", _unindexed_key)
+        self._victim_queue_order: Point[Callable[[Queue, Queue, Queue], float]] = Point(t, None)
+        self._job_valid: Point[Callable[[Job], tuple[str, str] | None]] = Point(t, None)
+        self._job_ready: Point[Callable[[Job], bool]] = Point(t, "enable_job_ready")
+        self._job_ready_after: dict[str, Callable[[Job, Task], int | None]] = {}
+        self._sub_job_ready: Point[Callable[[SubJob], bool]] = Point(t, "enabled_sub_job_ready")
+        self._job_pipelined: Point[Callable[[Job], Vote]] = Point(t, "enable_job_pipelined")
+        self._sub_job_pipelined: Point[Callable[[SubJob], Vote]] = Point(t, "enabled_sub_job_pipelined")
+        self._job_starving: Point[Callable[[Job], bool]] = Point(t, "enable_job_starving")
+        self._job_enqueueable: Point[Callable[[Job], Vote]] = Point(t, "enable_job_enqueued")
+        self._job_enqueued: Point[Callable[[Job], None]] = Point(t, "enable_job_enqueued")
+        self._overused: Point[Callable[[Queue], bool]] = Point(t, "enabled_overused")
+        self._preemptive: Point[Callable[[Queue, list[Task]], bool]] = Point(t, "enable_preemptive")
+        self._allocatable: Point[Callable[[Queue, Task], bool]] = Point(t, "enabled_allocatable")
+        self._allocatable_limits: dict[str, Callable[[Queue, Task, int], int]] = {}
+        self._preemptable: Point[Callable[[Task, list[Task]], Victims]] = Point(t, "enable_preemptable")
+        self._reclaimable: Point[Callable[[Task, list[Task]], Victims]] = Point(t, "enable_reclaimable")
+        self._unified_evictable: Point[Callable[[EvictionKind, Job, list[Task]], Victims]] = Point(t, None)
+        self._victim_tasks: Point[list[Callable[[list[Task]], list[Task]]]] = Point(t, "enabled_victim")
+        self._pre_predicate: Point[Callable[[Task], Status | None]] = Point(t, "enable_predicate")
+        self._pre_predicate_runs: dict[str, Callable[[list[Task]], None]] = {}
+        self._filters: Point[NodeFilter] = Point(t, "enable_predicate")
+        self._scorers: Point[list[NodeScorer]] = Point(t, "enable_node_order")
+        self._best_node: Point[Callable[[Task, dict[float, list[Node]]], Node | None]] = Point(t, "enable_best_node")
+        self.event_handlers: list[EventHandler] = []
+        self._binders: dict[str, object] = {}
+
+    # --- orders (spec 02 §6) ----------------------------------------------------------------------------------
+
+    def add_job_order_fn(
+        self, name: str, compare: Compare[Job], key: Callable[[Job], Any] | None = None
+    ) -> None:
+        """``key``: orders exactly like ``compare``, smaller first; lets the session use cheaper queues."""
+        self.job_order.add(name, compare, key)
+
+    def add_queue_order_fn(
+        self, name: str, compare: Compare[Queue], key: Callable[[Queue], Any] | None = None
+    ) -> None:
+        self.queue_order.add(name, compare, key)
+
+    def add_sub_job_order_fn(
+        self, name: str, compare: Compare[SubJob], key: Callable[[SubJob], Any] | None = None
+    ) -> None:
+        self.sub_job_order.add(name, compare, key)
+
+    def add_task_order_fn(
+        self, name: str, compare: Compare[Task], key: Callable[[Task], Any] | None = None
+    ) -> None:
+        self.task_order.add(name, compare, key)
+
+    def add_victim_queue_order_fn(self, name: str, fn: Callable[[Queue, Queue, Queue], float]) -> None:
+        self._victim_queue_order.add(name, fn)
+
+    def task_less(self, a: Task, b: Task) -> bool:
+        """Plugins, then the index in the pod's name if both have one, then creation and UID (spec 02 §6.2)."""
+        c = self.task_order.compare(a, b)
+        if c != 0:
+            return c < 0
+        if a.index is not None and b.index is not None and a.index != b.index:
+            return a.index < b.index
+        return _unindexed_key(a) < _unindexed_key(b)
+
+    def victim_queue_less(self, a: Queue, b: Queue, preemptor_queue: Queue) -> bool:
+        """Without a deciding plugin the later queue comes first."""
+        for f in self._victim_queue_order.all:
+            c = f(a, b, preemptor_queue)
+            if c != 0:
+                return c < 0
+        return not self.queue_order.less(a, b)
+
+    # --- jobs ---------------------------------------------------------------------------------------------------
+
+    def add_job_valid_fn(self, name: str, fn: Callable[[Job], tuple[str, str] | None]) -> None:
+        """``fn``: None if the job may be considered, else (reason, message)."""
+        self._job_valid.add(name, fn)
+
+    def job_valid(self, job: Job) -> tuple[str, str] | None:
+        for f in self._job_valid.all:
+            failure = f(job)
+            if failure is not None:
+                return failure
+        return None
+
+    def add_job_ready_fn(
+        self, name: str, fn: Callable[[Job], bool], after: Callable[[Job, Task], int | None] | None = None
+    ) -> None:
+        """``after(job, task)``: how many further tasks of the task's role must become Allocated until the job is
+        ready; None if that alone cannot make it so. Lets a whole run be placed at once."""
+        self._job_ready.add(name, fn)
+        if after is not None:
+            self._job_ready_after[name] = after
+        else:
+            self._job_ready_after.pop(name, None)
+
+    def job_ready(self, job: Job) -> bool:
+        return all(f(job) for f in self._job_ready.all)
+
+    def placements_until_ready(self, job: Job, task: Task, limit: int) -> int:
+        """How many tasks alike may be placed in one go before somebody has to look whether the job is ready; at least
+        1, at most ``limit``."""
+        most = 1
+        for name, _ in self._job_ready.named:
+            after = self._job_ready_after.get(name)
+            if after is None:
+                return 1
+            n = after(job, task)
+            if n is None:
+                return limit
+            most = max(most, n)
+        return min(most, limit)
+
+    def add_sub_job_ready_fn(self, name: str, fn: Callable[[SubJob], bool]) -> None:
+        self._sub_job_ready.add(name, fn)
+
+    def sub_job_ready(self, sub_job: SubJob) -> bool:
+        if not sub_job.job.has_policies:
+            return self.job_ready(sub_job.job)
+        return all(f(sub_job) for f in self._sub_job_ready.all)
+
+    @property
+    def answers_sub_job_ready(self) -> bool:
+        return bool(self._sub_job_ready.all)
+
+    def add_job_pipelined_fn(self, name: str, fn: Callable[[Job], Vote]) -> None:
+        self._job_pipelined.add(name, fn)
+
+    def job_pipelined(self, job: Job) -> bool:
+        return _voted(self._job_pipelined.tiers, job)
+
+    def add_sub_job_pipelined_fn(self, name: str, fn: Callable[[SubJob], Vote]) -> None:
+        self._sub_job_pipelined.add(name, fn)
+
+    def sub_job_pipelined(self, sub_job: SubJob) -> bool:
+        if not sub_job.job.has_policies:
+            return self.job_pipelined(sub_job.job)
+        return _voted(self._sub_job_pipelined.tiers, sub_job)
+
+    def add_job_starving_fn(self, name: str, fn: Callable[[Job], bool]) -> None:
+        self._job_starving.add(name, fn)
+
+    def job_starving(self, job: Job) -> bool:
+        """The first tier that has any say decides; with none, no job is starving."""
+        for tier in self._job_starving.tiers:
+            return all(f(job) for f in tier)
+        return False
+
+    def add_job_enqueueable_fn(self, name: str, fn: Callable[[Job], Vote]) -> None:
+        self._job_enqueueable.add(name, fn)
+
+    def job_enqueueable(self, job: Job) -> bool:
+        return _voted(self._job_enqueueable.tiers, job)
+
+    def add_job_enqueued_fn(self, name: str, fn: Callable[[Job], None]) -> None:
+        self._job_enqueued.add(name, fn)
+
+    def job_enqueued(self, job: Job) -> None:
+        for f in self._job_enqueued.all:
+            f(job)
+
+    # --- queues -------------------------------------------------------------------------------------------------
+
+    def add_overused_fn(self, name: str, fn: Callable[[Queue], bool]) -> None:
+        self._overused.add(name, fn)
+
+    def overused(self, queue: Queue) -> bool:
+        return any(f(queue) for f in self._overused.all)
+
+    def add_preemptive_fn(self, name: str, fn: Callable[[Queue, list[Task]], bool]) -> None:
+        self._preemptive.add(name, fn)
+
+    def preemptive(self, queue: Queue, tasks: list[Task]) -> bool:
+        return all(f(queue, tasks) for f in self._preemptive.all)
+
+    def add_allocatable_fn(
+        self,
+        name: str,
+        fn: Callable[[Queue, Task], bool],
+        limit: Callable[[Queue, Task, int], int] | None = None,
+    ) -> None:
+        """``limit(queue, task, k)``: how many of k tasks of the task's class would be allowed one after another."""
+        self._allocatable.add(name, fn)
+        if limit is not None:
+            self._allocatable_limits[name] = limit
+        else:
+            self._allocatable_limits.pop(name, None)
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        return all(f(queue, task) for f in self._allocatable.all)
+
+    def allocatable_count(self, queue: Queue, task: Task, k: int) -> int:
+        """How many of the next k tasks alike may be placed without asking again; the first is known to be allowed."""
+        for name, _ in self._allocatable.named:
+            limit = self._allocatable_limits.get(name)
+            k = 1 if limit is None else limit(queue, task, k)
+            if k <= 1:
+                return 1
+        return k
+
+    # --- victims (spec 02 §5.2) ---------------------------------------------------------------------------------
+
+    def add_preemptable_fn(self, name: str, fn: Callable[[Task, list[Task]], Victims]) -> None:
+        self._preemptable.add(name, fn)
+
+    def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
+        return _victims(self._preemptable.tiers, lambda f: f(preemptor, candidates))
+
+    def add_reclaimable_fn(self, name: str, fn: Callable[[Task, list[Task]], Victims]) -> None:
+        self._reclaimable.add(name, fn)
+
+    def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
+        return _victims(self._reclaimable.tiers, lambda f: f(reclaimer, candidates))
+
+    def add_unified_evictable_fn(
+        self, name: str, fn: Callable[[EvictionKind, Job, list[Task]], Victims]
+    ) -> None:
+        self._unified_evictable.add(name, fn)
+
+    def unified_evictable(self, kind: EvictionKind, job: Job, candidates: list[Task]) -> list[Task]:
+        return _victims(self._unified_evictable.tiers, lambda f: f(kind, job, candidates))
+
+    def add_victim_tasks_fn(self, name: str, fns: list[Callable[[list[Task]], list[Task]]]) -> None:
+        self._victim_tasks.add(name, fns)
+
+    def victim_tasks(self, tasks: list[Task]) -> list[Task]:
+        """The union of what the plugins of a tier name; the first tier that names any decides."""
+        for tier in self._victim_tasks.tiers:
+            union = {t.uid: t for fns in tier for f in fns for t in f(tasks)}
+            if union:
+                return list(union.values())
+        return []
+
+    # --- nodes --------------------------------------------------------------------------------------------------
+
+    def add_pre_predicate_fn(
+        self,
+        name: str,
+        fn: Callable[[Task], Status | None],
+        run: Callable[[list[Task]], None] | None = None,
+    ) -> None:
+        """``fn``: None if the task may be tried on nodes, else why not. ``run(tasks)``: note that the tasks, of one
+        class, were looked at with the outcome of the first of them."""
+        self._pre_predicate.add(name, fn)
+        if run is not None:
+            self._pre_predicate_runs[name] = run
+
+    def pre_predicate(self, task: Task) -> Status | None:
+        for f in self._pre_predicate.all:
+            failure = f(task)
+            if failure is not None:
+                return failure
+        return None
+
+    @property
+    def pre_predicates_run(self) -> bool:
+        """Whether every pre-predicate can speak for a whole run of equal tasks."""
+        return all(name in self._pre_predicate_runs for name, _ in self._pre_predicate.named)
+
+    def pre_predicate_run(self, tasks: list[Task]) -> None:
+        for name, _ in self._pre_predicate.named:
+            self._pre_predicate_runs[name](tasks)
+
+    def add_filter(self, name: str, rule: NodeFilter) -> None:
+        """A vectorised predicate."""
+        self._filters.add(name, rule)
+
+    def add_predicate_fn(self, name: str, fn: Callable[[Task, Node], None]) -> None:
+        """A predicate of one node: returns if the task fits, raises FitFailure (or anything else) if not."""
+        self._filters.add(name, PerNodeFilter(self, name, fn))
+
+    @property
+    def filters(self) -> list[NodeFilter]:
+        return self._filters.all
+
+    def add_scorer(self, name: str, *rules: NodeScorer) -> None:
+        """Vectorised node orders, all of this plugin's at once."""
+        self._add_scorers(name, rules)
+
+    def add_node_order_fn(self, name: str, fn: Callable[[Task, Node], float]) -> None:
+        self._add_scorers(name, (PerNodeScorer(self, fn),))
+
+    def add_batch_node_order_fn(self, name: str, fn: Callable[[Task, list[Node]], dict[str, float]]) -> None:
+        self._add_scorers(name, (BatchScorer(self, fn),))
+
+    def _add_scorers(self, name: str, rules: Sequence[NodeScorer]) -> None:
+        # A plugin has one node order and one batch node order; registering again replaces that one.
+        kinds = {r.batch for r in rules}
+        kept = [r for r in self._scorers._functions.get(name, []) if r.batch not in kinds]
+        self._scorers.add(name, [*kept, *rules])
+
+    @property
+    def scorers(self) -> list[NodeScorer]:
+        return [r for rules in self._scorers.all for r in rules]
+
+    def add_best_node_fn(self, name: str, fn: Callable[[Task, dict[float, list[Node]]], Node | None]) -> None:
+        self._best_node.add(name, fn)
+
+    @property
+    def best_node_fns(self) -> list[Callable[[Task, dict[float, list[Node]]], Node | None]]:
+        return self._best_node.all
+
+    # --- the rest -----------------------------------------------------------------------------------------------
+
+    def add_event_handler(self, handler: EventHandler) -> None:
+        self.event_handlers.append(handler)
+
+    def plugin_option(self, name: str) -> PluginOption | None:
+        """The first entry of the configuration with that plugin name."""
+        return next((p for tier in self.tiers for p in tier.plugins if p.name == name), None)
+
+
+def _voted(tiers: list[list[Callable[[T], Vote]]], subject: T) -> bool:
+    """A rejection ends it; a tier that permits decides; nobody against it is enough (spec 02 §5.1)."""
+    for tier in tiers:
+        permitted = False
+        for f in tier:
+            vote = f(subject)
+            if vote < 0:
+                return False
+            permitted = permitted or vote > 0
+        if permitted:
+            return True
+    return True
+
+
+def _victims(tiers: list[list[F]], ask: Callable[[F], Victims]) -> list[Task]:
+    """The first tier whose plugins agree on any victims decides. An empty answer does not veto: it ends its tier, and
+    an intersection that became empty starts anew with the next plugin (Quirks, spec 02 §5.2)."""
+    victims: list[Task] | None = None
+    for tier in tiers:
+        for f in tier:
+            chosen, vote = ask(f)
+            if vote == 0:
+                continue
+            if not chosen:
+                victims = None
+                break
+            if victims is None:
+                victims = chosen
+            else:
+                uids = {t.uid for t in chosen}
+                victims = [t for t in victims if t.uid in uids] or None
+        if victims is not None:
+            return victims
+    return []

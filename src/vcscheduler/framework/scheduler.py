@@ -1,0 +1,135 @@
+"""Scheduler: runs cycles over a cache (spec 02 §1.2, §4).
+
+A cycle opens a session, runs the configured actions in order and closes the session. What the clock says is taken once
+a cycle, from outside, so the same input gives the same output.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from vcscheduler.config import SchedulerConfiguration
+from vcscheduler.config.options import SchedulerOptions
+from vcscheduler.framework.action import Action
+from vcscheduler.framework.ports import SessionCache
+from vcscheduler.framework.registry import PluginError, Registry
+from vcscheduler.framework.session import Session
+from vcscheduler.framework.updater import update_jobs, update_queues
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class CycleTimes:
+    """Seconds of one cycle by phase: ``open``, each action by name, ``close``."""
+
+    phases: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float:
+        return sum(self.phases.values())
+
+
+class Scheduler:
+    """Cycles over one cache under one configuration, which may be replaced between cycles."""
+
+    def __init__(
+        self,
+        cache: SessionCache,
+        configuration: SchedulerConfiguration,
+        options: SchedulerOptions | None = None,
+        registry: Registry | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now().astimezone(),
+    ) -> None:
+        self.cache = cache
+        self.options = options or SchedulerOptions()
+        self.registry = registry or Registry.default(self.options.plugins_dir)
+        self.clock = clock
+        self._actions: dict[str, Action] = {}
+        self._reported: set[str] = set()
+        self.explain_victims = False
+        self.configuration = configuration
+
+    @property
+    def configuration(self) -> SchedulerConfiguration:
+        return self._configuration
+
+    @configuration.setter
+    def configuration(self, value: SchedulerConfiguration) -> None:
+        """Takes effect with the next cycle.
+
+        Raises:
+            PluginError: an action that does not exist or is not supported yet.
+        """
+        for name in value.actions:
+            if name not in self._actions:
+                self._actions[name] = self.registry.action(name)
+        self._configuration = value
+
+    def run_once(self, observe: Callable[[Session], None] | None = None) -> CycleTimes:
+        """One cycle. ``observe`` sees the session after the last action, before it closes.
+
+        Raises:
+            PluginError: a plugin of the configuration is not supported yet.
+        """
+        times = CycleTimes()
+        start = time.perf_counter()
+
+        def lap(name: str) -> None:
+            nonlocal start
+            now = time.perf_counter()
+            times.phases[name] = times.phases.get(name, 0.0) + now - start
+            start = now
+
+        self.cache.begin_session()
+        ssn = Session(self.cache, self._configuration, self.options, self.clock())
+        ssn.explaining_victims = self.explain_victims
+        self._open_plugins(ssn)
+        lap("open")
+        try:
+            for name in self._configuration.actions:
+                self._actions[name].execute(ssn)
+                lap(name)
+            if observe is not None:
+                observe(ssn)
+                start = time.perf_counter()
+        finally:
+            self._close(ssn)
+            lap("close")
+        return times
+
+    def _open_plugins(self, ssn: Session) -> None:
+        for option in self._configuration.plugins():
+            if not self.registry.has_plugin(option.name):
+                # Upstream reports it at every session and goes on; once is enough here.
+                if option.name not in self._reported:
+                    self._reported.add(option.name)
+                    log.error("plugin %s of the configuration is not known; it has no effect", option.name)
+                continue
+            plugin = self.registry.plugin(option.name, option.arguments)
+            if plugin.name != option.name and option.name not in self._reported:
+                self._reported.add(option.name)
+                log.warning(
+                    "plugin %s registers its functions under the name %s; they will not be called",
+                    option.name,
+                    plugin.name,
+                )
+            try:
+                plugin.on_session_open(ssn)
+            except PluginError:
+                raise
+            except Exception as error:
+                raise PluginError(f"plugin {option.name} failed to open: {error}") from error
+            ssn.plugins = [p for p in ssn.plugins if p.name != plugin.name] + [plugin]
+
+    def _close(self, ssn: Session) -> None:
+        for plugin in ssn.plugins:
+            plugin.on_session_close(ssn)
+        update_jobs(ssn)
+        update_queues(ssn)
+        ssn.undo_planned()
+        self.cache.settle(ssn.touched.values())

@@ -1,0 +1,424 @@
+"""Session: one scheduling cycle's view of the cluster, and everything that may be done to it.
+
+A session works on the cache's own jobs and nodes; nothing is copied. What it only planned is undone when it closes,
+so the cache is left with what was committed (docs/architecture.md, "Sessions"). Actions change state through a
+Statement; backfill and shuffle act directly, as in the reference (spec 02 §9.5).
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import uuid
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from vcscheduler.config import SchedulerConfiguration
+from vcscheduler.config.options import SchedulerOptions
+from vcscheduler.model.aggregates import Aggregates
+from vcscheduler.framework.extension_points import ExtensionPoints
+from vcscheduler.framework.heap import KeyedQueue, PriorityQueue, Queue, SortedQueue
+from vcscheduler.framework.plugin import Event, Plugin, RunEvent
+from vcscheduler.framework.ports import SessionCache
+from vcscheduler.model.job import Job
+from vcscheduler.model.nodes import Node, NodeConflict, NodeTable
+from vcscheduler.model.queue import Queue as JobQueue
+from vcscheduler.model.resources import Resources
+from vcscheduler.model.status import (
+    ALLOCATED,
+    BINDING,
+    BOUND,
+    PENDING,
+    PIPELINED,
+    RELEASING,
+    RUNNING,
+    TaskStatus,
+)
+from vcscheduler.model.task import Task
+from vcscheduler.placement.runs import ClassStates, Runs
+from vcscheduler.placement.search import Cursor, Sampling, Search
+
+
+class Session(ExtensionPoints):
+    """One cycle. Attributes that plugins and actions read:
+
+    uid: fresh every cycle. now: the clock at opening. jobs, queues: what takes part, by id and name. table: the
+    nodes. listers: other API objects. total: sum of allocatable over the nodes. aggregates: sums by queue at opening.
+    store: what outlives the session. options: command-line settings. actions: names of the actions of this cycle.
+    """
+
+    def __init__(
+        self,
+        cache: SessionCache,
+        configuration: SchedulerConfiguration,
+        options: SchedulerOptions,
+        now: datetime,
+        uid: str | None = None,
+    ) -> None:
+        super().__init__(configuration.tiers)
+        self.cache = cache
+        self.configuration = configuration
+        self.options = options
+        self.actions = frozenset(configuration.actions)
+        self.now = now
+        self.uid = uid or str(uuid.uuid4())
+        self.table: NodeTable = cache.table
+        self.jobs = cache.jobs
+        self.queues = cache.queues
+        self.listers = cache.listers
+        self.aggregates: Aggregates = cache.aggregates
+        self.store = cache.store
+        self.total: Resources = self.table.total
+        self.plugins: list[Plugin] = []
+        self.explaining_victims = False
+        self.victim_notes: list[tuple[str, Task, Task, bool, str]] = []
+        self._cycle_states: dict[str, dict[str, object]] = {}
+        self.touched: dict[str, Job] = {}
+        self._open_statements: dict[int, Iterable[Task]] = {}
+        self._loose: list[Task] = []
+        self._stray: list[Task] = []
+        self._undone: list[Task] = []
+        self._was_bound: list[Task] = []
+        self.evictions: list[tuple[Task, str]] = []
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def job_of(self, task: Task) -> Job | None:
+        return self.jobs.get(task.job_id)
+
+    def queue_of(self, job: Job) -> JobQueue | None:
+        return self.queues.get(job.queue)
+
+    def node(self, name: str) -> Node | None:
+        return self.table.get(name)
+
+    def cycle_state(self, task: Task) -> dict[str, object]:
+        """Notes of plugins about one task, for as long as the session lasts."""
+        state = self._cycle_states.get(task.uid)
+        if state is None:
+            state = self._cycle_states[task.uid] = {}
+        return state
+
+    def unsettled_jobs(self) -> list[Job]:
+        """Jobs whose status may have to be written: changed, not at rest, or touched by this session."""
+        return list({**self.cache.unsettled, **self.touched}.values())
+
+    @functools.cached_property
+    def active_jobs(self) -> list[Job]:
+        """Jobs that an action could do something for: pending ones and those with Pending tasks, by key."""
+        return self.sorted_jobs(self.cache.active.values())
+
+    @functools.cached_property
+    def search(self) -> Search:
+        """Filtering and scoring with this session's rules; complete once all plugins are open."""
+        options = self.options
+        cursor = self.store.setdefault("node cursor", Cursor())
+        rng = self.store.setdefault("tie break", random.Random(options.seed) if options.tie_break == "random" else None)
+        assert isinstance(cursor, Cursor) and (rng is None or isinstance(rng, random.Random))
+        sampling = Sampling(
+            options.exact_search,
+            options.minimum_feasible_nodes,
+            options.minimum_percentage_nodes_to_find,
+            options.percentage_nodes_to_find,
+        )
+        return Search(self.table, self.filters, self.scorers, self.best_node_fns, sampling, cursor, rng)
+
+    @functools.cached_property
+    def runs(self) -> Runs:
+        states = self.store.setdefault("class states", ClassStates())
+        assert isinstance(states, ClassStates)
+        return Runs(self.search, states, in_view=bool(self.filters))
+
+    def sorted_jobs(self, jobs: Iterable[Job]) -> list[Job]:
+        """By job key, the order in which jobs are walked (spec 03 §1.10)."""
+        return sorted(jobs, key=lambda j: j.id)
+
+    # --- queues of things to do -----------------------------------------------------------------------------------
+
+    def queue_heap(self) -> PriorityQueue[JobQueue]:
+        return PriorityQueue(self.queue_order.less)
+
+    def job_heap(self) -> PriorityQueue[Job]:
+        """The reference's heap with live comparisons, for actions that change jobs inside it."""
+        return PriorityQueue(self.job_order.less)
+
+    def job_queue(self) -> Queue[Job]:
+        """For actions that change only the job they popped: then keys inside are constant and the order is total."""
+        key = self.job_order.key
+        return PriorityQueue(self.job_order.less) if key is None else KeyedQueue(key)
+
+    def task_queue(self, tasks: Iterable[Task]) -> SortedQueue[Task] | PriorityQueue[Task]:
+        """Tasks of one job in order. Mixing indexed and unindexed names is no order, and then the heap's own
+        sequence counts (Quirk, spec 02 §6.2)."""
+        items = list(tasks)
+        key = self.task_order.key
+        indexed = sum(t.index is not None for t in items)
+        if key is None or indexed not in (0, len(items)):
+            return PriorityQueue(self.task_less, items)
+        if indexed:
+            items.sort(key=lambda t: (key(t)[:-1], t.index, t.created, t.uid))
+        else:
+            items.sort(key=key)
+        return SortedQueue(items)
+
+    def victims_queue(self, victims: Iterable[Task], preemptor: Task) -> PriorityQueue[Task]:
+        """In which order to evict (spec 02 §6.4)."""
+        initiator = self.job_of(preemptor)
+        initiator_queue = self.queue_of(initiator) if initiator is not None else None
+
+        def less(a: Task, b: Task) -> bool:
+            if a.job_id == b.job_id:
+                return not self.task_less(a, b)
+            job_a, job_b = self.job_of(a), self.job_of(b)
+            if job_a is None or job_b is None:
+                if job_a is None and job_b is None:
+                    return not self.task_less(a, b)
+                return job_a is None
+            if initiator_queue is not None and job_a.queue != job_b.queue:
+                return self.victim_queue_less(self.queues[job_a.queue], self.queues[job_b.queue], initiator_queue)
+            c = self.job_order.compare(job_a, job_b)
+            if c != 0:
+                return c > 0
+            return not self.task_less(a, b)
+
+        return PriorityQueue(less, victims)
+
+    # --- operations that statements are made of (spec 02 §9.1) ------------------------------------------------------
+
+    def touch(self, job: Job) -> None:
+        self.touched[job.id] = job
+
+    def set_phase(self, job: Job, phase: str) -> None:
+        job.phase = phase
+        self.touch(job)
+
+    def place(self, task: Task, node: Node | None, status: TaskStatus) -> str | None:
+        """Put a task on a node under a status (Allocated or Pipelined) and tell the plugins. Every step is taken even
+        after one failed; the caller undoes them all when an error text comes back."""
+        error: str | None = None
+        job = self.job_of(task)
+        if job is None:
+            error = f"job {task.job_id} is not in the session"
+        else:
+            self.touch(job)
+            job.set_status(task, status)
+        if node is None:
+            error = error or f"the node of task {task.key} is not in the session"
+        else:
+            try:
+                node.add(task)
+            except NodeConflict as conflict:
+                error = error or str(conflict)
+            task.node_name = node.name
+        return self.fire_allocate(task) or error
+
+    def take_back(self, task: Task) -> None:
+        """Undo of :meth:`place`."""
+        job = self.job_of(task)
+        if job is not None:
+            job.set_status(task, PENDING)
+        node = self.table.by_name.get(task.node_name)
+        if node is not None:
+            node.remove(task)
+        self.fire_deallocate(task)
+        task.node_name = ""
+        task.job_allocated_hyper_node = ""
+
+    def release(self, task: Task) -> None:
+        """A running task becomes Releasing, here only."""
+        job = self.job_of(task)
+        if job is not None:
+            self.touch(job)
+            job.set_status(task, RELEASING)
+        else:
+            task.status = RELEASING
+        node = self.table.by_name.get(task.node_name)
+        if node is not None:
+            node.update(task)
+        self._stray.append(task)
+        self.fire_deallocate(task)
+
+    def unrelease(self, task: Task, before: TaskStatus) -> None:
+        """Undo of :meth:`release`. The task comes back Running whatever it was (Quirk, spec 02 §9.1)."""
+        job = self.job_of(task)
+        if job is not None:
+            job.set_status(task, RUNNING)
+        else:
+            task.status = RUNNING
+        if before is BOUND:
+            self._was_bound.append(task)
+        node = self.table.by_name.get(task.node_name)
+        if node is not None:
+            node.update(task)
+        self.fire_allocate(task)
+
+    def fire_allocate(self, task: Task) -> str | None:
+        """All handlers run; the first error text is returned."""
+        error = None
+        for handler in self.event_handlers:
+            if handler.allocate is not None:
+                event = Event(task)
+                handler.allocate(event)
+                error = error or event.error or None
+        return error
+
+    def fire_deallocate(self, task: Task) -> None:
+        for handler in self.event_handlers:
+            if handler.deallocate is not None:
+                handler.deallocate(Event(task))
+
+    def place_run(self, job: Job, tasks: list[Task], rows: list[int]) -> None:
+        """Tasks of one class, role and sub-job were allocated by a kernel, which has accounted them in the columns;
+        this brings everything else up to date. Cannot fail: no conflict of names, no handler that may refuse."""
+        cls = tasks[0].cls
+        self.touch(job)
+        job.set_status_of(tasks, ALLOCATED)
+        nodes = self.table.nodes
+        for task, row in zip(tasks, rows):
+            node = nodes[row]
+            task.node_name = node.name
+            node.tasks[task.key] = task
+            task.counted = ALLOCATED
+        event = RunEvent(job, cls, tasks, rows)
+        for handler in self.event_handlers:
+            if handler.allocate_run is not None:
+                handler.allocate_run(event)
+            elif handler.allocate is not None:
+                for task in tasks:
+                    handler.allocate(Event(task))
+
+    def take_back_run(self, job: Job, tasks: list[Task], rows: list[int]) -> None:
+        """Undo of :meth:`place_run`."""
+        cls = tasks[0].cls
+        job.set_status_of(tasks, PENDING)
+        nodes = self.table.nodes
+        for task, row in zip(tasks, rows):
+            nodes[row].remove(task)
+        event = RunEvent(job, cls, tasks, rows)
+        for handler in self.event_handlers:
+            if handler.deallocate_run is not None:
+                handler.deallocate_run(event)
+            elif handler.deallocate is not None:
+                for task in tasks:
+                    handler.deallocate(Event(task))
+        for task in tasks:
+            task.node_name = ""
+            task.job_allocated_hyper_node = ""
+
+    @property
+    def runs_allowed(self) -> bool:
+        """Whether every handler can hear of a whole run at once. One that hears task by task may refuse one."""
+        return all(h.allocate is None or h.allocate_run is not None for h in self.event_handlers)
+
+    def commit_allocate(self, task: Task) -> str | None:
+        """Hand an Allocated task to the binder; on success it is Binding (spec 02 §9.2)."""
+        node = self.table.by_name.get(task.node_name)
+        job = self.job_of(task)
+        if node is None or job is None:
+            return f"task {task.key} has no node or no job"
+        error = self.cache.bind(task, node)
+        if error is None:
+            job.set_status(task, BINDING)
+            node.committed(task)
+        return error
+
+    # --- direct operations (spec 02 §9.5) -------------------------------------------------------------------------
+
+    def allocate(self, task: Task, node: Node) -> str | None:
+        """Allocate without a statement, as backfill does. Nothing is rolled back on error, errors of handlers do not
+        count; once the job is ready, all its Allocated tasks are sent to the binder."""
+        job = self.job_of(task)
+        if job is None:
+            return f"job {task.job_id} is not in the session"
+        self._loose.append(task)
+        self.touch(job)
+        job.set_status(task, ALLOCATED)
+        try:
+            node.add(task)
+        except NodeConflict as conflict:
+            return str(conflict)
+        self.fire_allocate(task)
+        if not self.job_ready(job):
+            return None
+        for each in sorted(job.tasks_in(ALLOCATED), key=lambda t: t.sort_key):
+            error = self.commit_allocate(each)
+            if error is not None:
+                return error
+        return None
+
+    def evict(self, task: Task, reason: str) -> str | None:
+        """Evict without a statement: the cluster first, then the session."""
+        error = self.cache.evict(task, reason)
+        if error is not None:
+            return error
+        self.evictions.append((task, reason))
+        self.release(task)
+        return None if self.job_of(task) is not None else f"job {task.job_id} is not in the session"
+
+    def unpipeline(self, task: Task) -> None:
+        """Back to Pending, outside of any statement."""
+        self.take_back(task)
+
+    # --- bookkeeping of what must be undone at close ----------------------------------------------------------------
+
+    def statement_opened(self, key: int, tasks: Iterable[Task]) -> None:
+        self._open_statements[key] = tasks
+
+    def statement_ended(self, key: int) -> None:
+        self._open_statements.pop(key, None)
+
+    def keep_until_close(self, task: Task) -> None:
+        """A pipelined task whose statement was committed: planned here, unknown to the cluster."""
+        self._loose.append(task)
+
+    def remember_transaction(self, task: Task) -> None:
+        task.last_transaction = task.current_context()
+        self._undone.append(task)
+
+    def explain_victim(
+        self, plugin: str, task: Task, candidate: Task, allowed: bool, why: Callable[[], str]
+    ) -> None:
+        """A victim rule says what it thinks of a candidate; kept only while somebody wants to know."""
+        if self.explaining_victims:
+            self.victim_notes.append((plugin, task, candidate, allowed, why()))
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    def record_pod_group_event(self, job: Job, type: str, reason: str, message: str) -> None:
+        self.cache.record_event("PodGroup", job.namespace, job.name, type, reason, message)
+
+    # --- the end ----------------------------------------------------------------------------------------------------
+
+    def undo_planned(self) -> None:
+        """Leave the cache with what was committed: take back what was only planned, let the Kubernetes view hold what
+        is on the nodes, forget the notes of this session."""
+        stray: dict[str, Task] = {t.uid: t for t in self._stray}
+        planned = [*self._loose, *(t for tasks in self._open_statements.values() for t in tasks)]
+        for task in planned:
+            if task.status not in (ALLOCATED, PIPELINED):
+                continue
+            job = self.job_of(task)
+            if job is not None:
+                job.set_status(task, PENDING)
+            node = self.table.by_name.get(task.node_name)
+            if node is not None and node.tasks.get(task.key) is task:
+                node.remove(task)
+            task.node_name = ""
+            stray[task.uid] = task
+        for task in self._was_bound:
+            if task.status is RUNNING:
+                job = self.job_of(task)
+                if job is not None:
+                    job.set_status(task, BOUND)
+                else:
+                    task.status = BOUND
+                task.counted = BOUND
+        for task in (*planned, *self._undone, *self._stray):
+            task.last_transaction = None
+            task.eviction_occurred = False
+            task.job_allocated_hyper_node = ""
+        for job in self.touched.values():
+            job.fit_errors = {}
+            job.fit_error = ""
+        self.table.reconcile_view(stray.values())
+        self._cycle_states = {}

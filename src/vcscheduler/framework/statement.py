@@ -1,0 +1,197 @@
+"""Statement: a list of operations on one session that takes effect at once there and reaches the cluster on commit.
+
+``discard`` undoes everything in reverse order, exactly. A committed pipeline is only a reservation: it holds its place
+until the session closes (spec 02 §9, spec 03 §1.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vcscheduler.framework.session import Session
+from vcscheduler.model.job import Job
+from vcscheduler.model.nodes import Node
+from vcscheduler.model.status import ALLOCATED, BINDING, PIPELINED, TaskStatus
+from vcscheduler.model.task import Task
+
+
+@dataclass(slots=True)
+class Evict:
+    task: Task
+    reason: str
+    before: TaskStatus
+
+
+@dataclass(slots=True)
+class Pipeline:
+    task: Task
+    node_name: str
+    eviction_occurred: bool
+
+
+@dataclass(slots=True)
+class Allocate:
+    task: Task
+    node_name: str
+
+
+@dataclass(slots=True)
+class AllocateRun:
+    """Tasks of one class, role and sub-job; ``rows[i]`` is the node of ``tasks[i]``."""
+
+    job: Job
+    tasks: list[Task]
+    rows: list[int]
+
+
+Operation = Evict | Pipeline | Allocate | AllocateRun
+
+
+class Statement:
+    """A transaction on a session."""
+
+    def __init__(self, ssn: Session) -> None:
+        self._ssn = ssn
+        self.operations: list[Operation] = []
+
+    def __len__(self) -> int:
+        return len(self.operations)
+
+    def __iter__(self) -> Iterator[Task]:
+        """The tasks that this statement placed."""
+        for op in self.operations:
+            if isinstance(op, AllocateRun):
+                yield from op.tasks
+            elif not isinstance(op, Evict):
+                yield op.task
+
+    @property
+    def has_evictions(self) -> bool:
+        return any(isinstance(op, Evict) for op in self.operations)
+
+    def _append(self, op: Operation) -> None:
+        if not self.operations:
+            self._ssn.statement_opened(id(self), self)
+        self.operations.append(op)
+
+    def _end(self) -> None:
+        self.operations = []
+        self._ssn.statement_ended(id(self))
+
+    # --- operations -------------------------------------------------------------------------------------------------
+
+    def evict(self, task: Task, reason: str) -> None:
+        op = Evict(task, reason, task.status)
+        self._ssn.release(task)
+        self._append(op)
+
+    def pipeline(self, task: Task, node: Node | None, eviction_occurred: bool) -> str | None:
+        """Reserve what is or becomes free on the node. Returns why not, having rolled back."""
+        task.eviction_occurred = eviction_occurred
+        error = self._ssn.place(task, node, PIPELINED)
+        if error is not None:
+            self._ssn.take_back(task)
+            return error
+        self._append(Pipeline(task, task.node_name, eviction_occurred))
+        return None
+
+    def allocate(self, task: Task, node: Node | None) -> str | None:
+        """Take free resources of the node. Returns why not, having rolled back."""
+        error = self._ssn.place(task, node, ALLOCATED)
+        if error is not None:
+            self._ssn.take_back(task)
+            return error
+        self._append(Allocate(task, task.node_name))
+        return None
+
+    def allocate_run(self, job: Job, tasks: list[Task], rows: list[int]) -> None:
+        """Take over what a kernel placed and accounted in the columns."""
+        self._ssn.place_run(job, tasks, rows)
+        self._append(AllocateRun(job, tasks, rows))
+
+    def unpipeline(self, task: Task) -> None:
+        """Undo a pipeline without touching the list; the statement is to be discarded or thrown away afterwards."""
+        self._ssn.take_back(task)
+
+    # --- endings ----------------------------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Carry out in order. What the cache refuses is undone, the rest goes on: a gang may end up bound in part, as
+        in the reference (spec 02 §9.2)."""
+        ssn = self._ssn
+        for op in self.operations:
+            if isinstance(op, AllocateRun):
+                for task in op.tasks:
+                    task.last_transaction = None
+                self._commit_run(op)
+                continue
+            op.task.last_transaction = None
+            if isinstance(op, Evict):
+                if ssn.cache.evict(op.task, op.reason) is not None:
+                    ssn.unrelease(op.task, op.before)
+                else:
+                    ssn.evictions.append((op.task, op.reason))
+            elif isinstance(op, Pipeline):
+                ssn.keep_until_close(op.task)
+            elif op.task.status is ALLOCATED and ssn.commit_allocate(op.task) is not None:
+                ssn.take_back(op.task)
+        self._end()
+
+    def _commit_run(self, op: AllocateRun) -> None:
+        ssn = self._ssn
+        refused = ssn.cache.bind_run(op.tasks, op.rows)
+        bound = op.tasks
+        if refused:
+            lost = {task.uid for task, _ in refused}
+            bound = [t for t in op.tasks if t.uid not in lost]
+            for task, _ in refused:
+                ssn.take_back(task)
+        if bound:
+            op.job.set_status_of(bound, BINDING)
+            ssn.table.committed_run(bound)
+
+    def discard(self) -> None:
+        """Undo in reverse order; each task remembers where it stood, for the conditions written at close."""
+        ssn = self._ssn
+        for op in reversed(self.operations):
+            if isinstance(op, AllocateRun):
+                for task in op.tasks:
+                    ssn.remember_transaction(task)
+                ssn.take_back_run(op.job, op.tasks, op.rows)
+                continue
+            ssn.remember_transaction(op.task)
+            if isinstance(op, Evict):
+                ssn.unrelease(op.task, op.before)
+            else:
+                ssn.take_back(op.task)
+        self._end()
+
+    def merge(self, *others: Statement) -> None:
+        """Append the operations of others, which become empty; nothing is applied again."""
+        for other in others:
+            for op in other.operations:
+                self._append(op)
+            other._end()
+
+    def save(self) -> list[Operation]:
+        """What was done, to be done again by :meth:`recover` after a discard."""
+        return list(self.operations)
+
+    def recover(self, saved: list[Operation]) -> str | None:
+        """Do saved operations again, in order. The first error stops; what was done until then stays."""
+        table = self._ssn.table
+        for op in saved:
+            error = None
+            if isinstance(op, Evict):
+                self.evict(op.task, op.reason)
+            elif isinstance(op, Pipeline):
+                error = self.pipeline(op.task, table.get(op.node_name), op.eviction_occurred)
+            elif isinstance(op, Allocate):
+                error = self.allocate(op.task, table.get(op.node_name))
+            else:
+                for task, row in zip(op.tasks, op.rows):
+                    error = error or self.allocate(task, table.nodes[row])
+            if error is not None:
+                return error
+        return None
