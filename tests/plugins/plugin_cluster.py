@@ -224,6 +224,7 @@ class Cluster:
         *plugins: type[Plugin],
         arguments: Mapping[str, object] | None = None,
         flags: Mapping[str, Any] | None = None,
+        options: SchedulerOptions | None = None,
     ) -> Session:
         """A session in which each plugin is a tier of its own. ``arguments`` and ``flags`` go to all of them."""
         self.cache.aggregates.refresh(self.cache.jobs.values())
@@ -231,7 +232,7 @@ class Cluster:
         given = Arguments(dict(arguments or {}))
         tiers = tuple(Tier((PluginOption(name=p.name, arguments=given, **(flags or {})),)) for p in plugins)
         configuration = SchedulerConfiguration(actions=("enqueue", "allocate"), tiers=tiers)
-        ssn = Session(self.cache, configuration, SchedulerOptions(), self.now, uid="session-1")  # type: ignore[arg-type]
+        ssn = Session(self.cache, configuration, options or SchedulerOptions(), self.now, uid="session-1")  # type: ignore[arg-type]
         for p in plugins:
             plugin = p(given)
             plugin.on_session_open(ssn)
