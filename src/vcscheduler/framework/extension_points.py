@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from vcscheduler.config import PluginOption, Tier
-from vcscheduler.framework.plugin import EventHandler
+from vcscheduler.framework.plugin import EventHandler, QueueStanding
 from vcscheduler.model.fit import Status
 from vcscheduler.model.job import Job, SubJob
 from vcscheduler.model.nodes import Node
@@ -158,6 +158,7 @@ class ExtensionPoints:
         self._filters: Point[NodeFilter] = Point(t, "enable_predicate")
         self._scorers: Point[list[NodeScorer]] = Point(t, "enable_node_order")
         self._best_node: Point[Callable[[Task, dict[float, list[Node]]], Node | None]] = Point(t, "enable_best_node")
+        self._queue_report: Point[Callable[[Queue], QueueStanding | None]] = Point(t, None)
         self.event_handlers: list[EventHandler] = []
         self._binders: dict[str, object] = {}
 
@@ -438,6 +439,14 @@ class ExtensionPoints:
 
     def add_event_handler(self, handler: EventHandler) -> None:
         self.event_handlers.append(handler)
+
+    def add_queue_report(self, name: str, fn: Callable[[Queue], QueueStanding | None]) -> None:
+        """For plugins that divide the cluster between queues: where a queue stands. Asked only when somebody reports."""
+        self._queue_report.add(name, fn)
+
+    def queue_standing(self, queue: Queue) -> QueueStanding | None:
+        """By the first plugin that knows the queue; None if no plugin gives it anything."""
+        return next((found for f in self._queue_report.all if (found := f(queue)) is not None), None)
 
     def plugin_option(self, name: str) -> PluginOption | None:
         """The first entry of the configuration with that plugin name."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from vcscheduler.config import Arguments
 from vcscheduler.model.job import Job
+from vcscheduler.model.resources import Resources
 from vcscheduler.model.task import Task, TaskClass
 
 if TYPE_CHECKING:
@@ -70,3 +71,18 @@ class EventHandler:
     deallocate: Callable[[Event], None] | None = None
     allocate_run: Callable[[RunEvent], None] | None = None
     deallocate_run: Callable[[RunEvent], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStanding:
+    """What a plugin that divides the cluster makes of a queue, for reports and explanations.
+
+    capability: the most that the queue may hold as the plugin works it out. ceiling: up to where tasks of the queue
+    may still be allocated. share: what queues are ordered by. The vectors are the plugin's own, not to be changed.
+    """
+
+    allocated: Resources
+    deserved: Resources
+    capability: Resources
+    ceiling: Resources
+    share: float

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from vcscheduler.framework.plugin import Event, EventHandler, Plugin, RunEvent
+from vcscheduler.framework.plugin import Event, EventHandler, Plugin, QueueStanding, RunEvent
 from vcscheduler.model.job import Job
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.resources import Resources
@@ -88,6 +88,7 @@ class ProportionPlugin(Plugin):
         ssn.add_preemptive_fn(self.name, self.preemptive)
         ssn.add_job_enqueueable_fn(self.name, self.job_enqueueable)
         ssn.add_job_enqueued_fn(self.name, self.job_enqueued)
+        ssn.add_queue_report(self.name, self.standing)
         ssn.add_event_handler(
             EventHandler(
                 lambda event: self._on_event(event, 1),
@@ -155,6 +156,12 @@ class ProportionPlugin(Plugin):
     def share(self, queue: Queue) -> float:
         attributes = self.attributes.get(queue.name)
         return 0.0 if attributes is None else attributes.share
+
+    def standing(self, queue: Queue) -> QueueStanding | None:
+        q = self.attributes.get(queue.name)
+        if q is None:
+            return None
+        return QueueStanding(q.allocated, q.deserved, q.real_capability, q.deserved, q.share)
 
     # --- allocation -------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from vcscheduler.framework.plugin import Event, EventHandler, Plugin, RunEvent
+from vcscheduler.framework.plugin import Event, EventHandler, Plugin, QueueStanding, RunEvent
 from vcscheduler.model.job import Job
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.resources import Resources
@@ -66,6 +66,7 @@ class CapacityPlugin(Plugin):
         )
         ssn.add_job_enqueueable_fn(self.name, self.job_enqueueable)
         ssn.add_job_enqueued_fn(self.name, self.job_enqueued)
+        ssn.add_queue_report(self.name, self.standing)
         ssn.add_event_handler(
             EventHandler(
                 lambda event: self._on_event(event, 1),
@@ -134,6 +135,13 @@ class CapacityPlugin(Plugin):
     def account_of(self, task: Task) -> QueueAccount | None:
         job = self.ssn.jobs.get(task.job_id)
         return None if job is None else self.accounts.get(job.queue)
+
+    def standing(self, queue: Queue) -> QueueStanding | None:
+        a = self.accounts.get(queue.name)
+        if a is None:
+            return None
+        real = a.limits.real_capability
+        return QueueStanding(a.allocated, a.limits.deserved, real, real, a.share)
 
     # --- orders ---------------------------------------------------------------------------------------------------
 
