@@ -153,7 +153,7 @@ def test_objects_stand_as_they_are() -> None:
         (
             "nodeName: n1",
             "nodeName: 1",
-            'case.yaml:14:19: objects[2].spec.nodeName: found 1, allowed is text; put it in quotes: "1"',
+            'case.yaml:15:20: objects[2].spec.nodeName: found 1, allowed is text; put it in quotes: "1"',
         ),
         ("app: y", "app: true", "case.yaml:10:61: objects[1].metadata.labels.app: found true, allowed is text"),
         ("{ns/a: n1}", "[ns/a]", "case.yaml:18:10: expect[0].binds: found a list, allowed is a mapping"),

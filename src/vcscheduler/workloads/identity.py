@@ -1,0 +1,54 @@
+"""Names and UIDs that a cluster draws at random, here derived from what they stand for: same input, same output."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+from uuid import UUID, uuid5
+
+from vcscheduler.objects import KubernetesObject, ObjectMeta, OwnerReference
+
+_NAMESPACE: Final = UUID("6f0d3c1e-54a8-5b5e-9a7c-2f4b1d0e8c33")
+_NAME_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_CLAIM_LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def uid_of(obj: KubernetesObject) -> str:
+    """The object's UID, or the one it gets."""
+    return obj.metadata.uid or str(uuid5(_NAMESPACE, f"{obj.api_version}/{obj.kind}/{obj.key}"))
+
+
+def suffix(*parts: object, length: int = 5) -> str:
+    """The random end of a generated name such as ``web-6d4cf56db6-x7k2p``."""
+    return _letters("/".join(map(str, parts)), _NAME_LETTERS, length)
+
+
+def claim_suffix(*parts: object) -> str:
+    """The random end of the name of a claim that belongs to a Volcano Job."""
+    return _letters("/".join(map(str, parts)), _CLAIM_LETTERS, 12)
+
+
+def _letters(text: str, alphabet: str, length: int) -> str:
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
+    letters = []
+    for _ in range(length):
+        number, index = divmod(number, len(alphabet))
+        letters.append(alphabet[index])
+    return "".join(letters)
+
+
+def owned_by(owner: KubernetesObject) -> OwnerReference:
+    """The reference that makes `owner` the controller of an object."""
+    return OwnerReference(
+        api_version=owner.api_version,
+        kind=owner.kind,
+        name=owner.name,
+        uid=uid_of(owner),
+        controller=True,
+        block_owner_deletion=True,
+    )
+
+
+def is_stored(metadata: ObjectMeta) -> bool:
+    """Whether the object comes from a cluster: it has passed defaulting, admission and webhooks already."""
+    return bool(metadata.uid) and metadata.creation_timestamp is not None
