@@ -1,4 +1,4 @@
-"""What filters and scorers know of the cluster beyond the node table; kept from session to session, current by itself."""
+"""What filters and scorers know of the cluster beyond the node table, kept from session to session."""
 
 from __future__ import annotations
 

@@ -12,7 +12,9 @@ MAX_SCORE = 100
 def divide(a: IntArray, b: IntArray | int) -> IntArray:
     """Quotient rounded toward zero; ``b`` has no zeros."""
     quotient: IntArray = a // b
-    return quotient + ((quotient * b != a) & ((a < 0) != (np.asarray(b) < 0)))
+    inexact = (quotient * b != a) & ((a < 0) != (np.asarray(b) < 0))
+    rounded_up: IntArray = quotient + inexact
+    return rounded_up
 
 
 def normalised(raw: IntArray, *, reverse: bool) -> IntArray:

@@ -40,6 +40,9 @@ class ImageLocality(NodeScorer):
         found = self._of(task)
         return KernelScores(node_constant=None if found is self._kept.nothing else found)
 
+    def kernel_of_class(self, task: Task) -> bool:
+        return True
+
     def _of(self, task: Task) -> IntArray:
         """The class's weighted scores on all rows."""
         spec = task.cls.pod.spec

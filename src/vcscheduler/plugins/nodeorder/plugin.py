@@ -155,6 +155,11 @@ class BatchScores(NodeScorer):
             normalised=normalised_scores,
         )
 
+    def kernel_of_class(self, task: Task) -> bool:
+        return not self._cluster.holders.preferred and (
+            bool(task.cls.pod.spec.topology_spread_constraints) or self._defaults.none
+        )
+
     def kin(self, task: Task) -> Hashable:
         """Tasks of one class and namespace with equal kin are the same to this scorer, labels or not."""
         keys = pod_terms(task).keys | self._cluster.holders.keys

@@ -27,6 +27,10 @@ class DefaultSelectors:
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
         self._services: dict[str, list[tuple[PodSelector, dict[str, str]]]] | None = None
+        #: Nothing in the cluster could select any pod.
+        self.none = not (
+            listers.services or listers.replication_controllers or listers.replica_sets or listers.stateful_sets
+        )
 
     def of(self, task: Task) -> tuple[Requirement, ...]:
         """Requirements that select a pod's kin; empty = nothing does."""

@@ -17,8 +17,11 @@ from vcscheduler.placement.rules import IntArray, KernelFilter, NodeFilter, Reas
 from vcscheduler.placement.spread import spread_constraints
 from vcscheduler.placement.terms import pod_terms
 from vcscheduler.plugins.predicates import reasons
+from vcscheduler.plugins.predicates.claims import ClaimProblem
 from vcscheduler.plugins.predicates.options import Options
 from vcscheduler.plugins.predicates.state import PreState, find_state
+from vcscheduler.plugins.predicates.volume_limits import VolumeLimits, attaches
+from vcscheduler.plugins.predicates.volume_zone import zone_codes
 
 if TYPE_CHECKING:
     from vcscheduler.framework.session import Session
@@ -46,20 +49,24 @@ Stage = Callable[[Task, PreState | None, IntArray], IntArray | None]
 
 
 class PredicatesFilter(NodeFilter):
-    """Codes are bits of Reason; with ERROR, the number of its text stands in the bits above."""
+    """Codes are bits of Reason; with ERROR, the number of a status that has its own text stands in the bits above."""
 
     def __init__(self, ssn: Session, cluster: ClusterIndex, options: Options) -> None:
         self._ssn = ssn
         self._cluster = cluster
         self._options = options
-        self._texts: list[tuple[str, str]] = []
-        self._text_code: dict[tuple[str, str], int] = {}
+        self._limits = VolumeLimits(ssn.table, ssn.listers, ssn.store)
+        self._texts: list[Status] = []
+        self._text_code: dict[Status, int] = {}
         #: template uid -> int8 [rows]: 0 unknown, 1 fits, -1 does not
         self._templates: dict[str, np.ndarray[tuple[int], np.dtype[np.int8]]] = {}
         stages: list[tuple[bool, Stage]] = [
             (options.node_ports, self._ports),
             (options.pod_affinity, self._affinity),
+            (options.volume_limits, self._volume_limits),
+            (options.volume_zone, self._volume_zone),
             (options.topology_spread, self._spread),
+            (options.volume_binding, self._volume_binding),
             (True, self._resources),
         ]
         self._stages = [stage for on, stage in stages if on]
@@ -80,21 +87,21 @@ class PredicatesFilter(NodeFilter):
     def statuses(self, task: Task, code: int) -> tuple[Status, ...]:
         found = reasons.statuses(code & ((1 << _TEXT_SHIFT) - 1))
         if code & Reason.ERROR:
-            plugin, text = self._texts[code >> _TEXT_SHIFT]
-            found = (*found, Status(Code.ERROR, text, plugin))
+            found = (*found, self._texts[code >> _TEXT_SHIFT])
         return found
 
-    def _error(self, plugin: str, text: str) -> int:
-        key = (plugin, text)
-        number = self._text_code.get(key)
+    def _everywhere(self, rows: IntArray, status: Status) -> IntArray:
+        """A status with a text of its own, for all rows."""
+        number = self._text_code.get(status)
         if number is None:
-            number = self._text_code[key] = len(self._texts)
-            self._texts.append(key)
-        return int(Reason.ERROR) | number << _TEXT_SHIFT
+            number = self._text_code[status] = len(self._texts)
+            self._texts.append(status)
+        return np.full(len(rows), int(Reason.ERROR) | number << _TEXT_SHIFT, dtype=np.int64)
 
     def _unprepared(self, plugin: str, rows: IntArray) -> IntArray:
         """A rule that needs PreFilter data cannot pass a task whose PrePredicate has not run (spec 05 §3.1)."""
-        return np.full(len(rows), self._error(plugin, f'reading "PreFilter{plugin}" from cycleState: not found'))
+        text = f'reading "PreFilter{plugin}" from cycleState: not found'
+        return self._everywhere(rows, Status(Code.ERROR, text, plugin))
 
     def _static(self, task: Task) -> IntArray:
         options = self._options
@@ -139,6 +146,31 @@ class PredicatesFilter(NodeFilter):
             return self._unprepared(reasons.INTER_POD_AFFINITY, rows)
         return state.affinity.codes(rows)
 
+    def _volume_limits(self, task: Task, state: PreState | None, rows: IntArray) -> IntArray | None:
+        if not attaches(task.cls):
+            return None
+        try:
+            return self._limits.codes(task, rows)
+        except ClaimProblem as problem:
+            return self._everywhere(
+                rows, Status(Code.UNRESOLVABLE, str(problem), reasons.NODE_VOLUME_LIMITS)
+            )
+
+    def _volume_zone(self, task: Task, state: PreState | None, rows: IntArray) -> IntArray | None:
+        if state is None or not state.zones:
+            return None
+        return zone_codes(state.zones, self._cluster.columns, rows)
+
+    def _volume_binding(self, task: Task, state: PreState | None, rows: IntArray) -> IntArray | None:
+        if state is None or reasons.VOLUME_BINDING not in state.ran:
+            return self._unprepared(reasons.VOLUME_BINDING, rows)
+        if state.volumes is None:
+            return None
+        try:
+            return state.volumes.codes(rows)
+        except ClaimProblem as problem:
+            return self._everywhere(rows, Status(Code.ERROR, str(problem), reasons.VOLUME_BINDING))
+
     def _spread(self, task: Task, state: PreState | None, rows: IntArray) -> IntArray | None:
         if state is None or reasons.POD_TOPOLOGY_SPREAD not in state.ran:
             return self._unprepared(reasons.POD_TOPOLOGY_SPREAD, rows)
@@ -153,7 +185,9 @@ class PredicatesFilter(NodeFilter):
 
     def kernel(self, task: Task) -> KernelFilter | None:
         state = find_state(self._ssn, task)
-        if state is None or reasons.DYNAMIC_RESOURCES not in state.ran or self._template(task) is not None:
+        if state is None or reasons.DYNAMIC_RESOURCES not in state.ran:
+            return None
+        if self._template(task) is not None or attaches(task.cls):
             return None
         constraints = []
         if self._options.pod_affinity and not state.skips_affinity:

@@ -7,6 +7,8 @@ from typing import Protocol
 from vcscheduler.model.task import Task
 from vcscheduler.placement.affinity import AffinityState
 from vcscheduler.placement.spread import SpreadState
+from vcscheduler.plugins.predicates.volume_binding import VolumeState
+from vcscheduler.plugins.predicates.volume_zone import Topology
 
 _KEY = "predicates"
 
@@ -16,16 +18,34 @@ class HasCycleStates(Protocol):
 
 
 class PreState:
-    """One task's PreFilter data. ``ran``: rules whose PreFilter left something. ``skips_affinity`` only ever goes on
-    (Quirk: once InterPodAffinity has nothing to say about a task, it stays silent for the session)."""
+    """One task's PreFilter data.
 
-    __slots__ = ("affinity", "ran", "skips_affinity", "spread")
+    Attributes:
+        ran: rules whose PreFilter left something.
+        skips_affinity: only ever goes on (Quirk: once InterPodAffinity has nothing to say about a task, it stays silent
+            for the session).
+        allocated_to: the node that the pod was last allocated to in this session, undone or not.
+    """
+
+    __slots__ = ("affinity", "allocated_to", "ran", "skips_affinity", "spread", "volumes", "zones")
 
     def __init__(self) -> None:
         self.ran: set[str] = set()
         self.skips_affinity = False
         self.affinity: AffinityState | None = None
         self.spread: SpreadState | None = None
+        self.zones: list[Topology] = []
+        self.volumes: VolumeState | None = None
+        self.allocated_to = ""
+
+    def copy(self) -> PreState:
+        """For another task with the same outcome."""
+        new = PreState()
+        new.ran = set(self.ran)
+        new.skips_affinity = self.skips_affinity
+        new.affinity = self.affinity
+        new.spread = self.spread
+        return new
 
 
 def find_state(session: HasCycleStates, task: Task) -> PreState | None:
