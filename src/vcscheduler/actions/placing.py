@@ -90,7 +90,7 @@ class Placing:
             if in_run:
                 if self._place_run(queue, job, task, tasks, statement, cache):
                     if ssn.sub_job_ready(sub_job):
-                        break
+                        return statement
                     continue
                 tasks.pop()
             row = self._find(job, task, domain, cache)
@@ -99,7 +99,7 @@ class Placing:
                     continue
                 break
             if row >= 0 and self._take(statement, task, row) and ssn.sub_job_ready(sub_job):
-                break
+                return statement
         if ssn.sub_job_ready(sub_job) or ssn.sub_job_pipelined(sub_job):
             return statement
         statement.discard()
@@ -126,7 +126,9 @@ class Placing:
         """Place the first task and those alike that follow it, as far as nobody needs to look in between."""
         ssn, runs = self._ssn, self._runs
         assert runs is not None and isinstance(tasks, SortedQueue)
-        limit = ssn.placements_until_ready(job, first, len(tasks))
+        limit = len(tasks)
+        if limit > 1:
+            limit = ssn.placements_until_ready(job, first, limit)
         run = tasks.run(alike, limit) if limit > 1 else [first]
         count = ssn.allocatable_count(queue, first, len(run)) if len(run) > 1 else 1
         rows = runs.place(first, count, cache)

@@ -44,10 +44,12 @@ def build_worksheet(ssn: Session, job: Job, wanted: Callable[[Task], bool]) -> W
         return ssn.sub_job_order.less(a, b)
 
     worksheet = Worksheet(PriorityQueue(less), {})
-    for sub_job in sorted(job.sub_jobs.values(), key=lambda s: s.id):
+    sub_jobs = job.sub_jobs.values()
+    for sub_job in sub_jobs if len(sub_jobs) == 1 else sorted(sub_jobs, key=lambda s: s.id):
         tasks = [t for t in sub_job.tasks.values() if t.status is PENDING and wanted(t)]
         if tasks:
-            tasks.sort(key=lambda t: t.key)
+            if len(tasks) > 1:
+                tasks.sort(key=lambda t: t.key)
             worksheet.tasks[sub_job.id] = ssn.task_queue(tasks)
             worksheet.sub_jobs.push(sub_job)
     return worksheet

@@ -61,10 +61,14 @@ class SchedulerCache(ClusterState):
     def deleted(self, obj: KubernetesObject, /) -> None:
         self._events.append((obj, None))
 
-    def begin_session(self) -> None:
+    def apply_events(self) -> None:
+        """Take in what the cluster told since the last time."""
         events = self._events
         while events:
             self.handle(*events.popleft())
+
+    def begin_session(self) -> None:
+        self.apply_events()
         for task in self._resync:
             self._read_again(task)
         self._resync = []
@@ -81,11 +85,14 @@ class SchedulerCache(ClusterState):
             self.aggregates.refresh(jobs)
             for job in jobs:
                 self.unsettled[job.id] = job
-                if job.is_pending or job.counts[PENDING]:
-                    self.active[job.id] = job
-                else:
-                    self.active.pop(job.id, None)
+                self._note_work(job)
             self.changed = {}
+
+    def _note_work(self, job: Job) -> None:
+        if job.is_pending or job.counts[PENDING]:
+            self.active[job.id] = job
+        else:
+            self.active.pop(job.id, None)
 
     def settle(self, touched: Iterable[Job]) -> None:
         for job in touched:
@@ -93,6 +100,7 @@ class SchedulerCache(ClusterState):
             self.unsettled[job.id] = job
         for job in list(self.unsettled.values()):
             job.load_status()
+            self._note_work(job)
             if job.phase in ("Running", "Completed") and job.is_ready and not job.counts[PENDING]:
                 del self.unsettled[job.id]
 

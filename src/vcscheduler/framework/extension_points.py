@@ -31,17 +31,19 @@ Victims = tuple[list[Task], Vote]
 class Point(Generic[F]):
     """Functions of one extension point by plugin name, and the walk over them."""
 
-    __slots__ = ("_flag", "_functions", "_tiers", "_walk")
+    __slots__ = ("_all", "_flag", "_functions", "_named", "_tiers", "_walk")
 
     def __init__(self, tiers: Sequence[Tier], flag: str | None) -> None:
         self._tiers = tiers
         self._flag = flag
         self._functions: dict[str, F] = {}
         self._walk: list[list[F]] | None = None
+        self._all: list[F] = []
+        self._named: list[tuple[str, F]] | None = None
 
     def add(self, name: str, function: F) -> None:
         self._functions[name] = function
-        self._walk = None
+        self._walk = self._named = None
 
     @property
     def tiers(self) -> list[list[F]]:
@@ -52,20 +54,25 @@ class Point(Generic[F]):
                 for tier in self._tiers
             ]
             self._walk = [functions for functions in walk if functions]
+            self._all = [f for tier in self._walk for f in tier]
         return self._walk
 
     @property
     def all(self) -> list[F]:
-        return [f for tier in self.tiers for f in tier]
+        if self._walk is None:
+            return [f for tier in self.tiers for f in tier]
+        return self._all
 
     @property
     def named(self) -> list[tuple[str, F]]:
-        return [
-            (p.name, self._functions[p.name])
-            for tier in self._tiers
-            for p in tier.plugins
-            if p.name in self._functions and self._enabled(p)
-        ]
+        if self._named is None:
+            self._named = [
+                (p.name, self._functions[p.name])
+                for tier in self._tiers
+                for p in tier.plugins
+                if p.name in self._functions and self._enabled(p)
+            ]
+        return self._named
 
     def _enabled(self, option: PluginOption) -> bool:
         return self._flag is None or bool(getattr(option, self._flag))
@@ -230,7 +237,10 @@ class ExtensionPoints:
             self._job_ready_after.pop(name, None)
 
     def job_ready(self, job: Job) -> bool:
-        return all(f(job) for f in self._job_ready.all)
+        for f in self._job_ready.all:
+            if not f(job):
+                return False
+        return True
 
     def placements_until_ready(self, job: Job, task: Task, limit: int) -> int:
         """How many tasks alike may be placed in one go before somebody has to look whether the job is ready; at least
@@ -300,7 +310,10 @@ class ExtensionPoints:
         self._overused.add(name, fn)
 
     def overused(self, queue: Queue) -> bool:
-        return any(f(queue) for f in self._overused.all)
+        for f in self._overused.all:
+            if f(queue):
+                return True
+        return False
 
     def add_preemptive_fn(self, name: str, fn: Callable[[Queue, list[Task]], bool]) -> None:
         self._preemptive.add(name, fn)
@@ -322,7 +335,10 @@ class ExtensionPoints:
             self._allocatable_limits.pop(name, None)
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
-        return all(f(queue, task) for f in self._allocatable.all)
+        for f in self._allocatable.all:
+            if not f(queue, task):
+                return False
+        return True
 
     def allocatable_count(self, queue: Queue, task: Task, k: int) -> int:
         """How many of the next k tasks alike may be placed without asking again; the first is known to be allowed."""
@@ -441,7 +457,7 @@ class ExtensionPoints:
         self.event_handlers.append(handler)
 
     def add_queue_report(self, name: str, fn: Callable[[Queue], QueueStanding | None]) -> None:
-        """For plugins that divide the cluster between queues: where a queue stands. Asked only when somebody reports."""
+        """For plugins that divide the cluster between queues. Asked only when somebody reports."""
         self._queue_report.add(name, fn)
 
     def queue_standing(self, queue: Queue) -> QueueStanding | None:

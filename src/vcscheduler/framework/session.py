@@ -16,10 +16,12 @@ from datetime import datetime
 from vcscheduler.config import SchedulerConfiguration
 from vcscheduler.config.options import SchedulerOptions
 from vcscheduler.model.aggregates import Aggregates
+from vcscheduler.framework.evictions import EvictionRecord, NodePassedOver
 from vcscheduler.framework.extension_points import ExtensionPoints
 from vcscheduler.framework.heap import KeyedQueue, PriorityQueue, Queue, SortedQueue
 from vcscheduler.framework.plugin import Event, Plugin, RunEvent
 from vcscheduler.framework.ports import SessionCache
+from vcscheduler.framework.simulation_points import SimulationPoints
 from vcscheduler.model.job import Job
 from vcscheduler.model.nodes import Node, NodeConflict, NodeTable
 from vcscheduler.model.queue import Queue as JobQueue
@@ -39,7 +41,7 @@ from vcscheduler.placement.runs import ClassStates, Runs
 from vcscheduler.placement.search import Cursor, Sampling, Search
 
 
-class Session(ExtensionPoints):
+class Session(ExtensionPoints, SimulationPoints):
     """One cycle. Attributes that plugins and actions read:
 
     uid: fresh every cycle. now: the clock at opening. jobs, queues: what takes part, by id and name. table: the
@@ -56,6 +58,7 @@ class Session(ExtensionPoints):
         uid: str | None = None,
     ) -> None:
         super().__init__(configuration.tiers)
+        SimulationPoints.__init__(self, configuration.tiers)
         self.cache = cache
         self.configuration = configuration
         self.options = options
@@ -80,6 +83,8 @@ class Session(ExtensionPoints):
         self._undone: list[Task] = []
         self._was_bound: list[Task] = []
         self.evictions: list[tuple[Task, str]] = []
+        self.eviction_records: list[EvictionRecord] = []
+        self.nodes_passed_over: list[NodePassedOver] = []
 
     # --- reading ------------------------------------------------------------------------------------------------
 
@@ -151,6 +156,8 @@ class Session(ExtensionPoints):
         """Tasks of one job in order. Mixing indexed and unindexed names is no order, and then the heap's own
         sequence counts (Quirk, spec 02 §6.2)."""
         items = list(tasks)
+        if len(items) == 1:
+            return SortedQueue(items)
         key = self.task_order.key
         indexed = sum(t.index is not None for t in items)
         if key is None or indexed not in (0, len(items)):
@@ -305,7 +312,7 @@ class Session(ExtensionPoints):
             task.node_name = ""
             task.job_allocated_hyper_node = ""
 
-    @property
+    @functools.cached_property
     def runs_allowed(self) -> bool:
         """Whether every handler can hear of a whole run at once. One that hears task by task may refuse one."""
         return all(h.allocate is None or h.allocate_run is not None for h in self.event_handlers)
@@ -319,7 +326,7 @@ class Session(ExtensionPoints):
         error = self.cache.bind(task, node)
         if error is None:
             job.set_status(task, BINDING)
-            node.committed(task)
+            task.counted = BINDING
         return error
 
     # --- direct operations (spec 02 §9.5) -------------------------------------------------------------------------
@@ -351,7 +358,7 @@ class Session(ExtensionPoints):
         error = self.cache.evict(task, reason)
         if error is not None:
             return error
-        self.evictions.append((task, reason))
+        self.record_eviction(task, reason, None)
         self.release(task)
         return None if self.job_of(task) is not None else f"job {task.job_id} is not in the session"
 
@@ -381,6 +388,18 @@ class Session(ExtensionPoints):
         """A victim rule says what it thinks of a candidate; kept only while somebody wants to know."""
         if self.explaining_victims:
             self.victim_notes.append((plugin, task, candidate, allowed, why()))
+
+    def explain_node(self, task: Task, action: str, node: Node, why: str) -> None:
+        """An action found no way to make room for a task on a node; callers ask ``explaining_victims`` first."""
+        self.nodes_passed_over.append(NodePassedOver(task, action, node.name, why))
+
+    def record_eviction(self, victim: Task, reason: str, on_behalf: Task | None) -> None:
+        """An eviction was handed to the cluster."""
+        self.evictions.append((victim, reason))
+        if self.explaining_victims:
+            self.eviction_records.append(
+                EvictionRecord(victim, on_behalf, reason, victim.node_name, victim.resreq)
+            )
 
     # --- events -----------------------------------------------------------------------------------------------------
 

@@ -18,9 +18,12 @@ from vcscheduler.model.task import Task
 
 @dataclass(slots=True)
 class Evict:
+    """``on_behalf``: the task that needs the room, for reports."""
+
     task: Task
     reason: str
     before: TaskStatus
+    on_behalf: Task | None = None
 
 
 @dataclass(slots=True)
@@ -81,8 +84,8 @@ class Statement:
 
     # --- operations -------------------------------------------------------------------------------------------------
 
-    def evict(self, task: Task, reason: str) -> None:
-        op = Evict(task, reason, task.status)
+    def evict(self, task: Task, reason: str, on_behalf: Task | None = None) -> None:
+        op = Evict(task, reason, task.status, on_behalf)
         self._ssn.release(task)
         self._append(op)
 
@@ -131,7 +134,7 @@ class Statement:
                 if ssn.cache.evict(op.task, op.reason) is not None:
                     ssn.unrelease(op.task, op.before)
                 else:
-                    ssn.evictions.append((op.task, op.reason))
+                    ssn.record_eviction(op.task, op.reason, op.on_behalf)
             elif isinstance(op, Pipeline):
                 ssn.keep_until_close(op.task)
             elif op.task.status is ALLOCATED and ssn.commit_allocate(op.task) is not None:
@@ -149,7 +152,8 @@ class Statement:
                 ssn.take_back(task)
         if bound:
             op.job.set_status_of(bound, BINDING)
-            ssn.table.committed_run(bound)
+            for task in bound:
+                task.counted = BINDING
 
     def discard(self) -> None:
         """Undo in reverse order; each task remembers where it stood, for the conditions written at close."""
@@ -184,7 +188,7 @@ class Statement:
         for op in saved:
             error = None
             if isinstance(op, Evict):
-                self.evict(op.task, op.reason)
+                self.evict(op.task, op.reason, op.on_behalf)
             elif isinstance(op, Pipeline):
                 error = self.pipeline(op.task, table.get(op.node_name), op.eviction_occurred)
             elif isinstance(op, Allocate):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vcscheduler.model.kubeview import KubeView
 from vcscheduler.model.resources import CPU, MEMORY, PODS, Resources
-from vcscheduler.model.status import ALLOCATED, BINDING, PIPELINED, RELEASING, TaskStatus
+from vcscheduler.model.status import ALLOCATED, PIPELINED, RELEASING, TaskStatus
 from vcscheduler.model.task import Task, TaskClass
 from vcscheduler.objects import Node as NodeObject
 
@@ -26,7 +26,7 @@ OVERSUBSCRIPTION_MEMORY = "volcano.sh/oversubscription-memory"
 REVOCABLE_ZONE = "volcano.sh/revocable-zone"
 
 #: Columns of shape [dimensions, rows], in milli-CPU, bytes, pods and milli-units.
-QUANTITIES = ("allocatable", "idle", "used", "releasing", "pipelined", "held")
+QUANTITIES = ("allocatable", "idle", "used", "releasing", "pipelined")
 
 
 class NodeConflict(Exception):
@@ -139,25 +139,16 @@ class Node:
         task.counted = task.status
         self.table.account(self.row, task.cls, task.status, 1)
 
-    def committed(self, task: Task) -> None:
-        """An Allocated task became Binding: the cache now knows of it."""
-        if task.counted is ALLOCATED:
-            self.table.hold(self.row, task.cls, -1)
-        task.counted = BINDING
-
     def refuses_binding(self, task: Task) -> list[str]:
         """Names of resources that the node lacks for a bind, as the cache sees it: what only the session has
         allocated does not count, what is leaving still does (spec 01 §5.4, spec 03 §4)."""
-        row, table = self.row, self.table
         if self.object is None:
             return []
-        dims = table.items(task.cls)
-        short = []
-        for d, amount in ((0, task.resreq.cpu), (1, task.resreq.memory), *((d, x) for d, x in dims if d > 1)):
-            free = table.idle[d, row] + table.held[d, row]
-            if not (amount < free or abs(amount - free) < 0.1):
-                short.append(table.dimensions.names[d])
-        return short
+        free = self.idle
+        for other in self.tasks.values():
+            if other.status is ALLOCATED:
+                free.add(other.resreq)
+        return task.resreq.exceeding(free)
 
     def __repr__(self) -> str:
         return f"Node({self.name}, {len(self.tasks)} tasks)"
@@ -181,8 +172,7 @@ class NodeTable:
     """All nodes, in columns. Arrays are over-allocated; ``n`` rows are in use, ``ready`` marks those in the session.
 
     Attributes:
-        allocatable, idle, used, releasing, pipelined: float64 [dimensions, rows]. ``held`` is what the session has
-            allocated and not yet committed, which the cache's own re-check of a bind gives back.
+        allocatable, idle, used, releasing, pipelined: float64 [dimensions, rows].
         ready: bool [rows]. rank: int64 [rows], place in name order.
         epoch: grows when something changed that invalidates all that is kept by row (a node object, a dimension).
     """
@@ -192,7 +182,6 @@ class NodeTable:
     used: FloatArray
     releasing: FloatArray
     pipelined: FloatArray
-    held: FloatArray
 
     def __init__(self) -> None:
         self.dimensions = Dimensions()
@@ -389,24 +378,7 @@ class NodeTable:
                 self.used[d, row] += x * times
                 if status is RELEASING:
                     self.releasing[d, row] += x * times
-            if status is ALLOCATED:
-                self.hold(row, cls, times)
         self.touch(row)
-
-    def hold(self, row: int, cls: TaskClass, times: int) -> None:
-        """Note what the session allocates (or, negative, commits or gives back) without the cache knowing."""
-        for d, x in self.items(cls):
-            self.held[d, row] += x * times
-
-    def committed_run(self, tasks: list[Task]) -> None:
-        """Allocated tasks of one class became Binding."""
-        by_name = self.by_name
-        rows = np.fromiter((by_name[t.node_name].row for t in tasks), dtype=np.int64, count=len(tasks))
-        times = np.bincount(rows, minlength=self.n).astype(np.float64)
-        for d, x in self.items(tasks[0].cls):
-            self.held[d, : len(times)] -= x * times
-        for task in tasks:
-            task.counted = BINDING
 
     # --- change log -------------------------------------------------------------------------------------------
 

@@ -251,7 +251,6 @@ def _occupy(
     figures: IntArray,
     idle: FloatArray,
     used: FloatArray,
-    held: FloatArray,
     pods: IntArray,
     requested: IntArray,
     nonzero: IntArray,
@@ -262,7 +261,6 @@ def _occupy(
         d = dims[j]
         idle[d, i] -= amounts[j]
         used[d, i] += amounts[j]
-        held[d, i] += amounts[j]
     if in_view:
         pods[i] += 1
         requested[0, i] += figures[CPU]
@@ -295,7 +293,6 @@ def place_run(
     releasing: FloatArray,
     pipelined: FloatArray,
     used: FloatArray,
-    held: FloatArray,
     allocatable: FloatArray,
     pods: IntArray,
     max_pods: IntArray,
@@ -323,7 +320,7 @@ def place_run(
                 top = i
         if top < 0:
             break
-        _occupy(top, dims, amounts, figures, idle, used, held, pods, requested, nonzero, in_view)
+        _occupy(top, dims, amounts, figures, idle, used, pods, requested, nonzero, in_view)
         out[placed] = top
         placed += 1
         if figures[EXCLUSIVE] != 0:
@@ -446,7 +443,6 @@ def place_scan(
     releasing: FloatArray,
     pipelined: FloatArray,
     used: FloatArray,
-    held: FloatArray,
     allocatable: FloatArray,
     pods: IntArray,
     max_pods: IntArray,
@@ -519,7 +515,7 @@ def place_scan(
                 top_score = score
         if top < 0:
             break
-        _occupy(top, dims, amounts, figures, idle, used, held, pods, requested, nonzero, in_view)
+        _occupy(top, dims, amounts, figures, idle, used, pods, requested, nonzero, in_view)
         for j in range(constraints):
             if counted[j, top] and domain[j, top] >= 0:
                 counts[offsets[j] + domain[j, top]] += increments[j]

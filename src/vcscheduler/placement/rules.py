@@ -178,3 +178,7 @@ class NodeScorer(ABC):
 
     def kernel(self, task: Task) -> KernelScores | None:
         return None
+
+    def kernel_of_class(self, task: Task) -> bool:
+        """Whether, for the rest of the session, :meth:`kernel` answers the same for every task of this one's class."""
+        return False

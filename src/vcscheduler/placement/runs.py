@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from vcscheduler.model.fit import CodedFailures
+from vcscheduler.model.resources import EPSILON
 from vcscheduler.model.task import Task, TaskClass
 from vcscheduler.placement import kernels
 from vcscheduler.placement.rules import (
@@ -36,7 +37,7 @@ _NO_INTS = np.zeros(0, dtype=np.int64)
 class ClassState:
     """Fit and score of all rows for one task class, as of a position of the table's change log."""
 
-    key: tuple[object, ...]
+    key: tuple[Any, ...]
     dims: IntArray
     amounts: FloatArray
     figures: IntArray
@@ -47,6 +48,8 @@ class ClassState:
     binpack_requests: FloatArray
     binpack_weights: FloatArray
     binpack_weight: float
+    #: The batch constant as its rule gave it, held so that its identity stays its own.
+    source: IntArray | None
     size: int
     ok: BoolArray
     node_part: FloatArray
@@ -67,9 +70,9 @@ class ClassStates:
     built: int = 0
     calls: int = 0
 
-    def get(self, cls: TaskClass, key: tuple[object, ...]) -> ClassState | None:
+    def get(self, cls: TaskClass, key: tuple[Any, ...]) -> ClassState | None:
         state = self.states.get(cls.id)
-        if state is None or not _same(state.key, key):
+        if state is None or state.key != key:
             return None
         self.states.move_to_end(cls.id)
         return state
@@ -81,11 +84,66 @@ class ClassStates:
             self.states.popitem(last=False)
 
 
-def _same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
-    """Figures by value, arrays by identity: an array stays the same object while what it says does."""
-    return len(a) == len(b) and all(
-        x is y or (not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray) and x == y) for x, y in zip(a, b)
+class _Figures:
+    """What all scorers say of one class, put together."""
+
+    __slots__ = (
+        "balanced",
+        "batch_constant",
+        "binpack",
+        "binpack_weight",
+        "least",
+        "most",
+        "node_constant",
+        "scaled",
+        "uniform",
     )
+
+    def __init__(self) -> None:
+        self.least = self.most = self.balanced = self.uniform = 0
+        self.node_constant: IntArray | None = None
+        self.batch_constant: IntArray | None = None
+        self.binpack_weight = 0.0
+        self.binpack: list[tuple[int, float]] = []
+        #: Those of the scaled scores that differ between rows; the others come to the same everywhere.
+        self.scaled: list[Normalised] = []
+
+    def add(self, scores: KernelScores) -> bool:
+        """False if the kernels cannot put these scores together with the others."""
+        self.least += scores.least
+        self.most += scores.most
+        self.balanced += scores.balanced
+        if scores.node_constant is not None:
+            if self.node_constant is not None:
+                return False
+            self.node_constant = scores.node_constant
+        if scores.batch_constant is not None:
+            if self.batch_constant is not None:
+                return False
+            self.batch_constant = scores.batch_constant
+        if scores.binpack_weight != 0.0:
+            if self.binpack_weight != 0.0:
+                return False
+            self.binpack_weight = scores.binpack_weight
+            self.binpack = scores.binpack
+        for each in scores.normalised:
+            if _uniform(each.raw):
+                self.uniform += _scaled_uniform(each)
+            else:
+                self.scaled.append(each)
+        return True
+
+    def key(self) -> tuple[Any, ...]:
+        return (
+            self.least,
+            self.most,
+            self.balanced,
+            self.uniform,
+            id(self.node_constant),
+            id(self.batch_constant),
+            self.binpack_weight,
+            tuple(self.binpack),
+        )
 
 
 class Runs:
@@ -97,6 +155,8 @@ class Runs:
         self._states = states
         self._in_view = in_view
         self._zeros = np.zeros(0, dtype=np.int64)
+        self._memo: dict[int, _Figures | None] = {}
+        self._scorers = (*search.node_scorers, *search.batch_scorers)
         self.possible = (
             search.sampling.exact and search.rng is None and not search.best_node_fns and len(search.filters) <= 1
         )
@@ -108,79 +168,61 @@ class Runs:
         search = self._search
         if not self.possible:
             return None
-        known = cache.refused(task)
         filter_: KernelFilter | None = None
         if search.filters:
             filter_ = search.filters[0].kernel(task)
-            if filter_ is None:
+            if filter_ is None or len(filter_.conflicting_rows):
                 return None
-        scores: list[KernelScores] = []
-        for scorer in (*search.node_scorers, *search.batch_scorers):
-            figures = scorer.kernel(task)
-            if figures is None:
-                return None
-            scores.append(figures)
-        normalised = [n for s in scores for n in s.normalised]
-        if filter_ is not None and len(filter_.conflicting_rows):
+        figures = self._figures(task)
+        if figures is None:
             return None
-        state = self._state(task, filter_, scores, normalised)
-        if state is None:
-            return None
+        state = self._state(task, filter_, figures)
         self._states.calls += 1
         constraints = filter_.constraints if filter_ is not None else []
-        scaled = [n for n in normalised if not self._constant(n)]
-        if not constraints and not scaled and known is None:
+        if not constraints and not figures.scaled and cache.refused(task) is None:
             rows = self._blocks(state, count)
         else:
-            rows = self._scan(state, task, count, cache, constraints, scaled)
+            rows = self._scan(state, task, count, cache, constraints, figures.scaled)
         if len(rows):
-            search.table.touch_many(np.unique(rows))
+            search.table.touch_many(rows if len(rows) == 1 else np.unique(rows))
             state.position = search.table.log_end
         found: list[int] = rows.tolist()
         return found
 
+    def _figures(self, task: Task) -> _Figures | None:
+        """What the scorers say, asked once a class as long as they look at nothing else of the task."""
+        memo = all(scorer.kernel_of_class(task) for scorer in self._scorers)
+        if memo and task.cls.id in self._memo:
+            return self._memo[task.cls.id]
+        figures: _Figures | None = _Figures()
+        for scorer in self._scorers:
+            scores = scorer.kernel(task)
+            if scores is None or figures is None or not figures.add(scores):
+                figures = None
+                break
+        if memo:
+            self._memo[task.cls.id] = figures
+        return figures
+
     # --- class state ------------------------------------------------------------------------------------------------
 
-    def _constant(self, n: Normalised) -> bool:
-        """Raw values that do not differ anywhere scale to the same value everywhere."""
-        return _uniform(n.raw)
-
-    def _state(
-        self,
-        task: Task,
-        filter_: KernelFilter | None,
-        scores: list[KernelScores],
-        normalised: list[Normalised],
-    ) -> ClassState | None:
+    def _state(self, task: Task, filter_: KernelFilter | None, figures: _Figures) -> ClassState:
         table, cls = self._search.table, task.cls
         n = table.n
         if len(self._zeros) < n:
             self._zeros = np.zeros(n, dtype=np.int64)
-        node_constants = [s.node_constant for s in scores if s.node_constant is not None]
-        batch_constants = [s.batch_constant for s in scores if s.batch_constant is not None]
-        binpacks = [s for s in scores if s.binpack_weight != 0.0]
-        if len(node_constants) > 1 or len(batch_constants) > 1 or len(binpacks) > 1:
-            return None
-        uniform = sum(_scaled_uniform(x) for x in normalised if self._constant(x))
         key: tuple[Any, ...] = (
             table.epoch,
             n,
-            sum(s.least for s in scores),
-            sum(s.most for s in scores),
-            sum(s.balanced for s in scores),
-            uniform,
             self._in_view,
-            filter_ is not None,
             filter_ is not None and filter_.exclusive,
-            filter_.static if filter_ is not None else None,
-            node_constants[0] if node_constants else None,
-            batch_constants[0] if batch_constants else None,
-            binpacks[0].binpack_weight if binpacks else 0.0,
-            tuple(binpacks[0].binpack) if binpacks else (),
+            # Arrays by identity: one stays the same object while what it says does, and the state holds it.
+            id(filter_.static) if filter_ is not None else 0,
+            figures.key(),
         )
         state = self._states.get(cls, key)
         if state is None:
-            state = self._build(task, key, filter_, node_constants, batch_constants, binpacks, uniform)
+            state = self._build(task, key, filter_, figures)
             self._states.put(cls, state)
             changed = None
         else:
@@ -188,7 +230,6 @@ class Runs:
         if changed is None or len(changed) * 4 > n:
             rows = np.arange(n, dtype=np.int64)
         elif len(changed) == 0:
-            state.position = table.log_end
             return state
         else:
             rows = changed.copy() if len(changed) == 1 else np.unique(changed)
@@ -199,14 +240,7 @@ class Runs:
         return state
 
     def _build(
-        self,
-        task: Task,
-        key: tuple[Any, ...],
-        filter_: KernelFilter | None,
-        node_constants: list[IntArray],
-        batch_constants: list[IntArray],
-        binpacks: list[KernelScores],
-        uniform: int,
+        self, task: Task, key: tuple[Any, ...], filter_: KernelFilter | None, given: _Figures
     ) -> ClassState:
         table, cls = self._search.table, task.cls
         n = table.n
@@ -223,14 +257,12 @@ class Runs:
             kube.nonzero_cpu,
             kube.nonzero_memory,
         )
-        figures[kernels.LEAST : kernels.CHECK_PODS] = key[2:5]
+        figures[kernels.LEAST : kernels.CHECK_PODS] = (given.least, given.most, given.balanced)
         figures[kernels.CHECK_PODS] = filter_ is not None
         figures[kernels.EXCLUSIVE] = filter_ is not None and filter_.exclusive
-        batch = batch_constants[0] if batch_constants else self._zeros
-        binpack = [
-            (d, cls.resreq.get(table.dimensions.names[d]), w) for s in binpacks for d, w in s.binpack
-        ]
-        binpack = [(d, q, w) for d, q, w in binpack if q >= 0.1]
+        batch = self._zeros if given.batch_constant is None else given.batch_constant
+        binpack = [(d, cls.resreq.get(table.dimensions.names[d]), w) for d, w in given.binpack]
+        binpack = [(d, q, w) for d, q, w in binpack if q >= EPSILON]
         size = 64 if n <= 20_000 else 256
         return ClassState(
             key=key,
@@ -238,12 +270,13 @@ class Runs:
             amounts=np.array([x for _, x in items]),
             figures=figures,
             static=filter_.static if filter_ is not None else self._zeros,
-            node_constant=node_constants[0] if node_constants else self._zeros,
-            batch_constant=batch + uniform if uniform else batch,
+            node_constant=self._zeros if given.node_constant is None else given.node_constant,
+            batch_constant=batch + given.uniform if given.uniform else batch,
             binpack_dims=np.array([d for d, _, _ in binpack], dtype=np.int64),
             binpack_requests=np.array([q for _, q, _ in binpack], dtype=np.float64),
             binpack_weights=np.array([w for _, _, w in binpack], dtype=np.float64),
-            binpack_weight=binpacks[0].binpack_weight if binpacks else 0.0,
+            binpack_weight=given.binpack_weight,
+            source=given.batch_constant,
             size=size,
             ok=np.zeros(n, dtype=np.bool_),
             node_part=np.zeros(n),
@@ -266,12 +299,22 @@ class Runs:
             s.binpack_weight,
         )
 
-    def _table_arguments(self, *, placing: bool = False) -> tuple[Any, ...]:
+    def _table_arguments(self) -> tuple[Any, ...]:
         t = self._search.table
         v = t.view
-        columns = (t.ready, t.idle, t.releasing, t.pipelined, t.used)
-        held = (t.held,) if placing else ()
-        return (*columns, *held, t.allocatable, v.pods, v.max_pods, v.allocatable, v.requested, v.nonzero)
+        return (
+            t.ready,
+            t.idle,
+            t.releasing,
+            t.pipelined,
+            t.used,
+            t.allocatable,
+            v.pods,
+            v.max_pods,
+            v.allocatable,
+            v.requested,
+            v.nonzero,
+        )
 
     # --- kernels ----------------------------------------------------------------------------------------------------
 
@@ -285,7 +328,7 @@ class Runs:
             state.best,
             self._in_view,
             *self._class_arguments(state),
-            *self._table_arguments(placing=True),
+            *self._table_arguments(),
             *_kept(state),
         )
         return rows
@@ -339,7 +382,7 @@ class Runs:
             bool(affinities) and all(x.first_pod for x in affinities),
             self._in_view,
             *self._class_arguments(state),
-            *self._table_arguments(placing=True),
+            *self._table_arguments(),
             *_kept(state),
         )
         if sticky:

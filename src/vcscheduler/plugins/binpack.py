@@ -81,6 +81,9 @@ class BinpackScorer(NodeScorer):
         total[overfull] = 0.0
         return total
 
+    def kernel_of_class(self, task: Task) -> bool:
+        return True
+
     def kernel(self, task: Task) -> KernelScores | None:
         table = self._table
         used = [(table.dimension(n), float(self._weights[n])) for n in task.resreq.names() if n in self._weights]
