@@ -374,6 +374,11 @@ class ExtensionPoints:
     def add_victim_tasks_fn(self, name: str, fns: list[Callable[[list[Task]], list[Task]]]) -> None:
         self._victim_tasks.add(name, fns)
 
+    @property
+    def names_victims(self) -> bool:
+        """Whether any plugin has a say in :meth:`victim_tasks`."""
+        return bool(self._victim_tasks.all)
+
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:
         """The union of what the plugins of a tier name; the first tier that names any decides."""
         for tier in self._victim_tasks.tiers:

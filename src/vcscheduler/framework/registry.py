@@ -34,11 +34,15 @@ BUILTIN_PLUGINS: dict[str, str] = {
     "priority": "priority:PriorityPlugin",
     "proportion": "proportion:ProportionPlugin",
     "resource-strategy-fit": "resource_strategy_fit:ResourceStrategyFitPlugin",
+    "task-topology": "task_topology:TaskTopologyPlugin",
 }
 BUILTIN_ACTIONS: dict[str, str] = {
     "allocate": "allocate:Allocate",
     "backfill": "backfill:Backfill",
     "enqueue": "enqueue:Enqueue",
+    "preempt": "preempt:Preempt",
+    "reclaim": "reclaim:Reclaim",
+    "shuffle": "shuffle:Shuffle",
 }
 #: What Volcano has and this version does not build yet.
 MISSING_PLUGINS = frozenset(
@@ -53,12 +57,11 @@ MISSING_PLUGINS = frozenset(
         "rescheduling",
         "resourcequota",
         "sla",
-        "task-topology",
         "tdm",
         "usage",
     )
 )
-MISSING_ACTIONS = frozenset(("preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"))
+MISSING_ACTIONS = frozenset(("gangpreempt", "gangreclaim"))
 
 
 class PluginError(Exception):

@@ -1,0 +1,253 @@
+"""preempt: evicts lower-ranking tasks of the same queue for jobs that starve (spec 03 §5).
+
+First between the jobs of a queue: what is done for a job stands only if the job can be run with it. Then inside each of
+these jobs, task by task, without asking what becomes of the gang (Quirk, spec 03 §5.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from vcscheduler.actions.dry_run import DryRun, DryRunSettings
+from vcscheduler.actions.victims import (
+    NEVER,
+    Evictables,
+    Room,
+    enough_with,
+    free_something,
+    passes,
+    rows_not_excluded,
+    starving_jobs,
+    waiting_tasks,
+)
+from vcscheduler.config import Arguments
+from vcscheduler.framework.action import Action
+from vcscheduler.framework.heap import PriorityQueue
+from vcscheduler.framework.session import Session
+from vcscheduler.framework.statement import Statement
+from vcscheduler.model.job import Job
+from vcscheduler.model.queue import Queue as JobQueue
+from vcscheduler.model.status import Code
+from vcscheduler.model.task import Task
+from vcscheduler.objects.pod import Pod
+from vcscheduler.placement.rules import IntArray
+from vcscheduler.placement.search import ErrorCache, Purpose
+
+Candidates = Callable[[int], list[Task]]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    error_cache: bool = True
+    topology_aware: bool = False
+    dry_run: DryRunSettings = field(default_factory=DryRunSettings)
+
+    def updated(self, arguments: Arguments) -> Settings:
+        """With the arguments that are there; what is missing stays (Quirk, spec 03 §1.9)."""
+        return Settings(
+            arguments.get_bool("predicateErrorCacheEnable", self.error_cache),
+            arguments.get_bool("enableTopologyAwarePreemption", self.topology_aware),
+            self.dry_run.updated(arguments),
+        )
+
+
+class Preempt(Action):
+    name = "preempt"
+    known_arguments: ClassVar[dict[str, str]] = {
+        "predicateErrorCacheEnable": "bool",
+        "enableTopologyAwarePreemption": "bool",
+        "topologyAwarePreemptWorkerNum": "int",
+        "minCandidateNodesPercentage": "int",
+        "minCandidateNodesAbsolute": "int",
+        "maxCandidateNodesAbsolute": "int",
+    }
+
+    def __init__(self) -> None:
+        self._settings = Settings()
+
+    def execute(self, ssn: Session) -> None:
+        self._settings = self._settings.updated(ssn.configuration.action_arguments(self.name))
+        _Run(ssn, self._settings).execute()
+
+
+class _Run:
+    """One execution of the action."""
+
+    def __init__(self, ssn: Session, settings: Settings) -> None:
+        self._ssn = ssn
+        self._attempts = _Attempts(ssn, settings)
+
+    def execute(self) -> None:
+        ssn = self._ssn
+        queues = ssn.queue_heap()
+        by_queue: dict[str, list[Job]] = {}
+        for job in starving_jobs(ssn, lambda job: not job.has_network_topology):
+            if job.queue not in by_queue:
+                by_queue[job.queue] = []
+                queues.push(ssn.queues[job.queue])
+            by_queue[job.queue].append(job)
+        if not any(job.has_pending_tasks for jobs in by_queue.values() for job in jobs):
+            return
+        heaps = {name: PriorityQueue(ssn.job_order.less, jobs) for name, jobs in by_queue.items()}
+        while (queue := queues.pop()) is not None:
+            heap = heaps[queue.name]
+            while (job_or_none := heap.pop()) is not None:
+                self._between_jobs(queue, job_or_none)
+            for job in by_queue[queue.name]:
+                self._inside(queue, job)
+
+    def _between_jobs(self, queue: JobQueue, job: Job) -> None:
+        ssn, attempts = self._ssn, self._attempts
+        statement = Statement(ssn)
+        tasks = ssn.task_queue(waiting_tasks(job))
+        while ssn.job_starving(job) and (task := tasks.pop()) is not None:
+            attempts.make(queue, job, task, attempts.of_other_jobs(job, task), statement)
+        if ssn.job_pipelined(job):
+            statement.commit()
+        else:
+            statement.discard()
+
+    def _inside(self, queue: JobQueue, job: Job) -> None:
+        ssn, attempts = self._ssn, self._attempts
+        tasks = ssn.task_queue(waiting_tasks(job))
+        while (task := tasks.pop()) is not None:
+            statement = Statement(ssn)
+            if not attempts.make(queue, job, task, attempts.of_same_job(job, task), statement):
+                statement.discard()
+                return
+            statement.commit()
+
+
+class _Attempts:
+    """Attempts to make room for one task on some node."""
+
+    def __init__(self, ssn: Session, settings: Settings) -> None:
+        self._ssn = ssn
+        self._search = ssn.search
+        self._evictables = Evictables(ssn)
+        # One for the whole run: what is evicted meanwhile does not open a node again (spec 03 §1.5).
+        self._cache = ErrorCache(settings.error_cache)
+        self._dry_run = DryRun(ssn, settings.dry_run) if settings.topology_aware else None
+
+    def of_other_jobs(self, job: Job, task: Task) -> Candidates:
+        name, id, any_victim = job.queue, job.id, not task.best_effort
+
+        def candidates(row: int) -> list[Task]:
+            found = self._evictables.by_queue(row).get(name)
+            if found is None:
+                return []
+            return [t for t in found if t.job_id != id and (any_victim or t.best_effort)]
+
+        return candidates
+
+    def of_same_job(self, job: Job, task: Task) -> Candidates:
+        name, id, any_victim = job.queue, job.id, not task.best_effort
+
+        def candidates(row: int) -> list[Task]:
+            found = self._evictables.by_queue(row).get(name)
+            if found is None:
+                return []
+            return [t for t in found if t.job_id == id and (any_victim or t.best_effort)]
+
+        return candidates
+
+    def make(
+        self, queue: JobQueue, job: Job, task: Task, candidates: Candidates, statement: Statement
+    ) -> bool:
+        """Whether the task is pipelined now; what it took is in the statement (spec 03 §5.3)."""
+        ssn = self._ssn
+        if not self._eligible(task) or ssn.pre_predicate(task) is not None:
+            return False
+        rows, _ = self._search.feasible(task, rows_not_excluded(ssn, job, task), self._cache, Purpose.PREEMPT)
+        self._evictables.refresh()
+        if self._dry_run is not None:
+            return self._dry_run.preempt(queue, task, rows, candidates, statement)
+        return self._normal(queue, task, self._search.ranked(task, rows), candidates, statement)
+
+    # --- may it? ----------------------------------------------------------------------------------------------------
+
+    def _eligible(self, task: Task) -> bool:
+        if task.pod.spec.preemption_policy == NEVER:
+            return False
+        nominated = task.pod.status.nominated_node_name
+        return not nominated or self._may_leave(task, nominated)
+
+    def _may_leave(self, task: Task, nominated: str) -> bool:
+        """A pod that was promised a node must wait there as long as the predicates, which know nothing of resources,
+        let it (Quirk, spec 03 §5.3)."""
+        node = self._ssn.node(nominated)
+        if node is None:
+            return False
+        search = self._search
+        code = int(search.failure_codes(task, np.array([node.row]), Purpose.BACKFILL)[0])
+        if not code:
+            return False
+        if any(s.code is Code.UNRESOLVABLE for s in search.describer(task)(code)):
+            return True
+        ours = _pod_priority(task.pod)
+        return not any(_pod_priority(t.pod) < ours and _leaves_for_another(t.pod) for t in node.tasks.values())
+
+    # --- normal mode (spec 03 §5.4) -----------------------------------------------------------------------------------
+
+    def _normal(
+        self, queue: JobQueue, task: Task, rows: IntArray, candidates: Candidates, statement: Statement
+    ) -> bool:
+        return any(self._on_node(queue, task, row, candidates(row), statement) for row in rows.tolist())
+
+    def _on_node(
+        self, queue: JobQueue, task: Task, row: int, candidates: list[Task], statement: Statement
+    ) -> bool:
+        ssn, search = self._ssn, self._search
+        node = ssn.table.nodes[row]
+        victims = ssn.preemptable(task, candidates) if candidates else []
+        if not enough_with(Room(ssn.table, task, row), victims):
+            if ssn.explaining_victims:
+                ssn.explain_node(task, Preempt.name, node, _too_little(candidates, victims))
+            return False
+
+        def fits() -> bool:
+            return (
+                Room(ssn.table, task, row).enough() and ssn.allocatable(queue, task) and passes(search, task, row)
+            )
+
+        here = Statement(ssn)
+        evicted: list[Task] = []
+        fitting = fits()
+        if not fitting:
+            heap = ssn.victims_queue(victims, task)
+            while not fitting and (victim := heap.pop()) is not None:
+                here.evict(victim, Preempt.name, task)
+                evicted.append(victim)
+                fitting = fits()
+        if fitting and here.pipeline(task, node, free_something(evicted)) is None:
+            statement.merge(here)
+            return True
+        here.discard()
+        # The victims came back, and with them changes on the node.
+        self._evictables.refresh()
+        if ssn.explaining_victims:
+            why = "with all victims gone the queue may still not run it, or a predicate refuses the node"
+            ssn.explain_node(task, Preempt.name, node, why)
+        return False
+
+
+def _too_little(candidates: list[Task], victims: list[Task]) -> str:
+    if not candidates:
+        return "it does not fit and no task there may be evicted for it"
+    return f"{len(victims)} of {len(candidates)} candidates may be evicted, which frees too little"
+
+
+def _pod_priority(pod: Pod) -> int:
+    return pod.spec.priority or 0
+
+
+def _leaves_for_another(pod: Pod) -> bool:
+    """Whether a pod is on its way out because the scheduler preempted it."""
+    return pod.metadata.deletion_timestamp is not None and any(
+        c.type == "DisruptionTarget" and c.status == "True" and c.reason == "PreemptionByScheduler"
+        for c in pod.status.conditions
+    )

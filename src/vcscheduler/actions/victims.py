@@ -1,0 +1,170 @@
+"""What the evicting actions have in common: for whom, from which nodes, whom, and whether it helps (spec 03 §1.7).
+
+Looking for victims walks the same nodes over and over, so what may be evicted from a node is kept until something on
+the node changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from vcscheduler.framework.session import Session
+from vcscheduler.model.job import Job
+from vcscheduler.model.nodes import NodeTable
+from vcscheduler.model.queue import Queue
+from vcscheduler.model.status import ALLOCATED, BINDING, BOUND, PENDING, PIPELINED, RUNNING, SUCCEEDED
+from vcscheduler.model.task import Task
+from vcscheduler.placement.rules import IntArray
+from vcscheduler.placement.search import Purpose, Search
+
+NEVER = "Never"
+
+_NO_TASKS: dict[str, list[Task]] = {}
+_SERVED = (ALLOCATED, PIPELINED, BINDING, BOUND, RUNNING, SUCCEEDED)
+
+
+# --- for whom ---------------------------------------------------------------------------------------------------------
+
+
+def starving_jobs(ssn: Session, wanted: Callable[[Job], bool] = lambda job: True) -> list[Job]:
+    """Jobs that were let in, are valid and starve, by key. Some have no Pending task: nothing can be done for them, but
+    their queue takes its turn. A job all of whose tasks have been served is not asked."""
+    waiting = [job for job in ssn.jobs.values() if _wants(job) and not job.is_pending and wanted(job)]
+    return [job for job in ssn.sorted_jobs(waiting) if ssn.job_valid(job) is None and ssn.job_starving(job)]
+
+
+def _wants(job: Job) -> bool:
+    counts = job.counts
+    if counts[PENDING]:
+        return True
+    served = sum([counts[s] for s in _SERVED])
+    return served < len(job.tasks) or served < job.min_available
+
+
+def queues_by_first_job(ssn: Session) -> list[Queue]:
+    """Queues that have a valid job which was let in, starving or not, in the order of the first such job's key."""
+    first: dict[str, str] = {}
+    for job in ssn.jobs.values():
+        known = first.get(job.queue)
+        if (known is None or job.id < known) and not job.is_pending and ssn.job_valid(job) is None:
+            first[job.queue] = job.id
+    return [ssn.queues[name] for name in sorted(first, key=lambda name: first[name])]
+
+
+def waiting_tasks(job: Job) -> list[Task]:
+    """Pending tasks that no gate holds back, by key."""
+    if not job.counts[PENDING]:
+        return []
+    return sorted((t for t in job.tasks_in(PENDING) if not t.gated), key=lambda t: t.key)
+
+
+# --- where ------------------------------------------------------------------------------------------------------------
+
+
+def rows_not_excluded(ssn: Session, job: Job, task: Task) -> IntArray:
+    """All nodes but those of which an earlier action of this session found that no eviction can help (spec 03 §1.5)."""
+    rows = ssn.search.all_rows
+    errors = job.fit_errors.get(task.uid)
+    if errors is None:
+        return rows
+    hopeless = errors.unresolvable_rows()
+    return rows[~np.isin(rows, hopeless)] if len(hopeless) else rows
+
+
+def passes(search: Search, task: Task, row: int) -> bool:
+    """Whether no predicate has anything against the node; resources are not looked at."""
+    return not search.failure_codes(task, np.array([row], dtype=np.int64), Purpose.BACKFILL)[0]
+
+
+# --- whom -------------------------------------------------------------------------------------------------------------
+
+
+class Evictables:
+    """Tasks on each node that are Bound or Running, allow it, and have a job in the session, by queue and in the order
+    of keys: what the filters of the actions choose from."""
+
+    def __init__(self, ssn: Session) -> None:
+        self._ssn = ssn
+        self._table = ssn.table
+        self._by_row: dict[int, dict[str, list[Task]]] = {}
+        self._position = ssn.table.log_end
+
+    def refresh(self) -> None:
+        """Forget nodes on which something changed."""
+        table = self._table
+        if self._position == table.log_end:
+            return
+        changed = table.changed_since(self._position)
+        self._position = table.log_end
+        if changed is None:
+            self._by_row.clear()
+            return
+        for row in changed.tolist():
+            self._by_row.pop(row, None)
+
+    def by_queue(self, row: int) -> dict[str, list[Task]]:
+        """Not to be changed; as of the last :meth:`refresh`."""
+        found = self._by_row.get(row)
+        if found is None:
+            found = self._by_row[row] = self._collect(row)
+        return found
+
+    def _collect(self, row: int) -> dict[str, list[Task]]:
+        jobs = self._ssn.jobs
+        found: dict[str, list[Task]] = {}
+        tasks = self._table.nodes[row].tasks
+        for key in sorted(tasks):
+            task = tasks[key]
+            if (task.status is RUNNING or task.status is BOUND) and task.preemptable:
+                job = jobs.get(task.job_id)
+                if job is not None:
+                    found.setdefault(job.queue, []).append(task)
+        return found or _NO_TASKS
+
+
+# --- whether it helps -------------------------------------------------------------------------------------------------
+
+
+class Room:
+    """What a node will have free, in the dimensions that one task asks for; counted up as victims go."""
+
+    __slots__ = ("_free", "_table", "_wanted")
+
+    def __init__(self, table: NodeTable, task: Task, row: int) -> None:
+        self._table = table
+        self._wanted = table.items(task.cls)
+        idle, releasing, pipelined = table.idle, table.releasing, table.pipelined
+        self._free = {d: float(idle[d, row] + releasing[d, row] - pipelined[d, row]) for d, _ in self._wanted}
+
+    def add(self, task: Task, times: int = 1) -> None:
+        free = self._free
+        for d, x in self._table.items(task.cls):
+            if d in free:
+                free[d] += x * times
+
+    def enough(self) -> bool:
+        free = self._free
+        for d, x in self._wanted:
+            have = free[d]
+            if not (x < have or abs(x - have) < 0.1):
+                return False
+        return True
+
+
+def enough_with(room: Room, victims: Iterable[Task]) -> bool:
+    """Whether the task would fit with all victims gone. Counts ``room`` up as far as it has to."""
+    if room.enough():
+        return True
+    for victim in victims:
+        room.add(victim)
+        if room.enough():
+            return True
+    return False
+
+
+def free_something(victims: Iterable[Task]) -> bool:
+    """Whether the victims free anything but places for pods. Only then is the eviction said to have happened for the
+    task (Quirk, spec 03 §5.4)."""
+    return any(not v.best_effort for v in victims)
