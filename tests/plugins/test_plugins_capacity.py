@@ -402,7 +402,7 @@ def test_a_broken_tree_stops_everything_and_says_why(spoil, why: str, caplog) ->
     spoil(c)
     with caplog.at_level(logging.ERROR):
         ssn = c.session(CapacityPlugin, flags=TREE)
-    assert caplog.messages == [f"capacity admits and allocates nothing: {why}"]
+    assert caplog.messages == [f"plugin capacity: nothing is admitted or allocated: {why}"]
     queue = ssn.queues["a1"]
     assert not ssn.allocatable(queue, task)
     assert not ssn.preemptive(queue, [task])

@@ -17,6 +17,7 @@ from vcscheduler.model.job import Job
 from vcscheduler.model.resources import Resources
 from vcscheduler.model.status import PIPELINED, Vote
 from vcscheduler.model.task import Task
+from vcscheduler.plugins.drf_hierarchy import Hierarchy
 from vcscheduler.plugins.shares import DominantShare
 
 if TYPE_CHECKING:
@@ -34,8 +35,16 @@ class DrfPlugin(Plugin):
         self.share_of = DominantShare(ssn.total)
         self._allocated: dict[str, Resources] = {}
         self._shares: dict[str, float] = {}
+        self._hierarchy: Hierarchy | None = None
         ssn.add_preemptable_fn(self.name, self.preemptable)
         ssn.add_job_order_fn(self.name, self._compare, key=self.share)
+        option = ssn.plugin_option(self.name)
+        if option is not None and option.enable_hierarchy:
+            self._hierarchy = Hierarchy(
+                ssn.jobs.values(), ssn.queues, ssn.total, self.share_of, self.allocated
+            )
+            ssn.add_queue_order_fn(self.name, self._hierarchy.compare)
+            ssn.add_reclaimable_fn(self.name, partial(self.reclaimable, self._hierarchy))
         ssn.add_event_handler(
             EventHandler(
                 self._on_allocate, self._on_deallocate, self._on_allocate_run, self._on_deallocate_run
@@ -90,6 +99,38 @@ class DrfPlugin(Plugin):
                 self.ssn.explain_victim(self.name, preemptor, t, victim, partial(text.format, theirs, ours))
         return victims, Vote.PERMIT
 
+    def reclaimable(
+        self, hierarchy: Hierarchy, reclaimer: Task, candidates: list[Task]
+    ) -> tuple[list[Task], Vote]:
+        """Tasks whose queue would, without them, still come after the reclaimer's with it. Each is judged on its own,
+        so more may be offered than it takes to restore the balance (Quirk)."""
+        ssn = self.ssn
+        job = ssn.jobs.get(reclaimer.job_id)
+        if job is None:
+            return [], Vote.PERMIT
+        queue = ssn.queues[job.queue]
+        victims = []
+        with hierarchy.trial(job, reclaimer.resreq, 1):
+            for t in candidates:
+                other = ssn.jobs.get(t.job_id)
+                if other is None:
+                    continue
+                with hierarchy.trial(other, t.resreq, -1):
+                    order = hierarchy.compare(queue, ssn.queues[other.queue])
+                if order < 0:
+                    victims.append(t)
+                if ssn.explaining_victims:
+                    text = "without it, queue {} would come {} queue {}"
+                    place = "after" if order < 0 else "before or level with"
+                    ssn.explain_victim(
+                        self.name,
+                        reclaimer,
+                        t,
+                        order < 0,
+                        partial(text.format, other.queue, place, queue.name),
+                    )
+        return victims, Vote.PERMIT
+
     # --- events -----------------------------------------------------------------------------------------------
 
     def _on_allocate(self, event: Event) -> None:
@@ -122,3 +163,5 @@ class DrfPlugin(Plugin):
         else:
             own.add_times(request, times)
         self._shares.pop(job.id, None)
+        if self._hierarchy is not None:
+            self._hierarchy.change(job, request, times)

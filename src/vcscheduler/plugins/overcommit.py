@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, ClassVar
 
 from vcscheduler.framework.plugin import Plugin
@@ -10,12 +9,11 @@ from vcscheduler.model.job import Job
 from vcscheduler.model.nodes import NodeTable
 from vcscheduler.model.resources import CPU, MEMORY, Resources
 from vcscheduler.model.status import Vote
+from vcscheduler.plugins.notices import say_once
 from vcscheduler.plugins.shares import beyond
 
 if TYPE_CHECKING:
     from vcscheduler.framework.session import Session
-
-_LOG = logging.getLogger(__name__)
 
 FACTOR = "overcommit-factor"
 DEFAULT_FACTOR = 1.2
@@ -29,7 +27,7 @@ class OvercommitPlugin(Plugin):
         self.ssn = ssn
         self.factor = self.arguments.get_float(FACTOR, DEFAULT_FACTOR)
         if self.factor < 1:
-            _LOG.warning("%s of overcommit is %g, below 1: %g is used", FACTOR, self.factor, DEFAULT_FACTOR)
+            say_once(ssn, self.name, f"{FACTOR} is {self.factor:g}, below 1: {DEFAULT_FACTOR} is used")
             self.factor = DEFAULT_FACTOR
         # What is in use is taken as it stands now; placements of this session do not change it.
         self.idle = ssn.total.clone().multiply(self.factor).sub(used(ssn.table))

@@ -16,12 +16,11 @@ from vcscheduler.model.task import Task
 from vcscheduler.plugins.capacity.accounts import QueueAccount, asks_for_reservation, common_depth
 from vcscheduler.plugins.capacity.limits import NotReady, QueueLimits, flat_limits, tree_limits
 from vcscheduler.plugins.capacity.reclaim import Reclaim, any_ancestor_below_deserved
+from vcscheduler.plugins.notices import nothing_to_say, say_once
 from vcscheduler.plugins.shares import beyond, times_within
 
 if TYPE_CHECKING:
     from vcscheduler.framework.session import Session
-
-_LOG = logging.getLogger(__name__)
 
 ANCESTOR_RECLAIM_LEVEL = "ancestorReclaimLevel"
 ADMISSION_GATE = "SchedulingGatesQueueAdmission"
@@ -54,8 +53,9 @@ class CapacityPlugin(Plugin):
         problem = self._open_accounts()
         self.ready = not problem
         if problem:
-            _LOG.error("capacity admits and allocates nothing: %s", problem)
+            say_once(ssn, self.name, f"nothing is admitted or allocated: {problem}", logging.ERROR)
         else:
+            nothing_to_say(ssn, self.name)
             self._register_orders(ssn)
         ssn.add_reclaimable_fn(self.name, self.reclaimable)
         ssn.add_unified_evictable_fn(self.name, self.unified_evictable)
