@@ -24,17 +24,23 @@ ActionBuilder = Callable[[], Action]
 
 BUILTIN_PLUGINS: dict[str, str] = {
     "binpack": "binpack:BinpackPlugin",
+    "capacity": "capacity:CapacityPlugin",
+    "cdp": "cdp:CooldownProtectionPlugin",
     "conformance": "conformance:ConformancePlugin",
     "drf": "drf:DrfPlugin",
     "gang": "gang:GangPlugin",
     "nodegroup": "nodegroup:NodeGroupPlugin",
     "nodeorder": "nodeorder:NodeOrderPlugin",
     "overcommit": "overcommit:OvercommitPlugin",
+    "pdb": "pdb:PdbPlugin",
     "predicates": "predicates:PredicatesPlugin",
     "priority": "priority:PriorityPlugin",
     "proportion": "proportion:ProportionPlugin",
     "resource-strategy-fit": "resource_strategy_fit:ResourceStrategyFitPlugin",
+    "resourcequota": "resourcequota:ResourceQuotaPlugin",
+    "sla": "sla:SlaPlugin",
     "task-topology": "task_topology:TaskTopologyPlugin",
+    "tdm": "tdm:TdmPlugin",
 }
 BUILTIN_ACTIONS: dict[str, str] = {
     "allocate": "allocate:Allocate",
@@ -47,17 +53,11 @@ BUILTIN_ACTIONS: dict[str, str] = {
 #: What Volcano has and this version does not build yet.
 MISSING_PLUGINS = frozenset(
     (
-        "capacity",
-        "cdp",
         "deviceshare",
         "extender",
         "network-topology-aware",
         "numa-aware",
-        "pdb",
         "rescheduling",
-        "resourcequota",
-        "sla",
-        "tdm",
         "usage",
     )
 )
