@@ -18,7 +18,6 @@ from vcscheduler.placement.rules import IntArray
 from vcscheduler.placement.search import ErrorCache, Purpose
 
 
-
 @dataclass(frozen=True, slots=True)
 class Domain:
     """Where tasks may go: a network domain, or (without name) the whole cluster."""
@@ -31,17 +30,6 @@ class Domain:
         return not self.name
 
 
-def alike(a: Task, b: Task) -> bool:
-    """Whether two tasks may be placed in one run."""
-    return (
-        a.cls is b.cls
-        and a.role == b.role
-        and not b.pod.spec.scheduling_gates
-        and not b.pod.status.nominated_node_name
-        and a.sub_job is b.sub_job
-    )
-
-
 class Placing:
     """Places tasks of a sub-job until it is ready, or nothing more can be done."""
 
@@ -51,9 +39,7 @@ class Placing:
         self._runs = ssn.runs if ssn.runs_allowed and ssn.pre_predicates_run else None
         self._error_cache = error_cache
 
-    def place(
-        self, queue: Queue, job: Job, sub_job: SubJob, tasks: TaskQueue, domain: Domain
-    ) -> Statement | None:
+    def place(self, queue: Queue, job: Job, sub_job: SubJob, tasks: TaskQueue, domain: Domain) -> Statement | None:
         """A statement that makes the sub-job ready or pipelined, applied and not committed; else None."""
         ssn = self._ssn
         if not len(domain.rows):
@@ -129,9 +115,9 @@ class Placing:
         limit = len(tasks)
         if limit > 1:
             limit = ssn.placements_until_ready(job, first, limit)
-        run = tasks.run(alike, limit) if limit > 1 else [first]
+        run = tasks.run(runs.alike, limit) if limit > 1 else [first]
         count = ssn.allocatable_count(queue, first, len(run)) if len(run) > 1 else 1
-        rows = runs.place(first, count, cache)
+        rows = runs.place(first, count, cache, last=count == len(tasks))
         if not rows:
             return False
         placed = run[: len(rows)]
@@ -139,8 +125,6 @@ class Placing:
             ssn.pre_predicate_run(placed)
         tasks.skip(len(placed))
         statement.allocate_run(job, placed, rows)
-        if len(tasks):
-            runs.note_refusals(first, cache, rows[-1])
         return True
 
     def _find(self, job: Job, task: Task, domain: Domain, cache: ErrorCache) -> int | None:
@@ -173,4 +157,3 @@ class Placing:
         if search.fits(task, rows, future=True)[0]:
             return statement.pipeline(task, node, False) is None
         return False
-

@@ -155,9 +155,7 @@ class _Attempts:
 
         return candidates
 
-    def make(
-        self, queue: JobQueue, job: Job, task: Task, candidates: Candidates, statement: Statement
-    ) -> bool:
+    def make(self, queue: JobQueue, job: Job, task: Task, candidates: Candidates, statement: Statement) -> bool:
         """Whether the task is pipelined now; what it took is in the statement (spec 03 §5.3)."""
         ssn = self._ssn
         if not self._eligible(task) or ssn.pre_predicate(task) is not None:
@@ -198,9 +196,7 @@ class _Attempts:
     ) -> bool:
         return any(self._on_node(queue, task, row, candidates(row), statement) for row in rows.tolist())
 
-    def _on_node(
-        self, queue: JobQueue, task: Task, row: int, candidates: list[Task], statement: Statement
-    ) -> bool:
+    def _on_node(self, queue: JobQueue, task: Task, row: int, candidates: list[Task], statement: Statement) -> bool:
         ssn, search = self._ssn, self._search
         node = ssn.table.nodes[row]
         victims = ssn.preemptable(task, candidates) if candidates else []
@@ -210,9 +206,7 @@ class _Attempts:
             return False
 
         def fits() -> bool:
-            return (
-                Room(ssn.table, task, row).enough() and ssn.allocatable(queue, task) and passes(search, task, row)
-            )
+            return Room(ssn.table, task, row).enough() and ssn.allocatable(queue, task) and passes(search, task, row)
 
         here = Statement(ssn)
         evicted: list[Task] = []

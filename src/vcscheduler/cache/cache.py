@@ -157,9 +157,7 @@ class SchedulerCache(ClusterState):
         except ClusterError as error:
             log.warning("evicting pod %s: %s", task.key, error)
             self._resync.append(task)
-        self.record_event(
-            "Pod", task.namespace, task.name, "Warning", "Evict", f"Pod is evicted, because of {reason}"
-        )
+        self.record_event("Pod", task.namespace, task.name, "Warning", "Evict", f"Pod is evicted, because of {reason}")
         return None
 
     def update_pod_group(self, job: Job, pg: PodGroup) -> str | None:

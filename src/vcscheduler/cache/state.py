@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from vcscheduler.cache.claims import ClaimPending, csi_limits, csi_volumes
-from vcscheduler.placement.images import ImageTable
 from vcscheduler.model.job import Job
 from vcscheduler.model.listers import Listers
 from vcscheduler.model.nodes import NodeConflict, NodeTable
@@ -39,6 +38,7 @@ from vcscheduler.objects import (
     VolumeAttachment,
 )
 from vcscheduler.objects import Queue as QueueObject
+from vcscheduler.placement.images import ImageTable
 
 log = logging.getLogger(__name__)
 O = TypeVar("O", bound=KubernetesObject)
@@ -81,9 +81,7 @@ class ClusterState:
         self._node_selector = tuple(
             (key, value) for key, _, value in (each.partition(":") for each in node_selector) if value
         )
-        self._ignored_provisioners = frozenset(
-            (*ignored_provisioners, "rancher.io/local-path", "hostpath.csi.k8s.io")
-        )
+        self._ignored_provisioners = frozenset((*ignored_provisioners, "rancher.io/local-path", "hostpath.csi.k8s.io"))
         self.table = NodeTable()
         self.queues: dict[str, Queue] = {}
         self.jobs: dict[str, Job] = {}
@@ -99,7 +97,9 @@ class ClusterState:
         self._priority_classes: dict[str, PriorityClass] = {}
         self._default_priority = 0
         self._claimants: dict[str, Task] = {}
-        self._handlers: dict[type[KubernetesObject], Callable[[KubernetesObject | None, KubernetesObject | None], None]] = {
+        self._handlers: dict[
+            type[KubernetesObject], Callable[[KubernetesObject | None, KubernetesObject | None], None]
+        ] = {
             Pod: self._on_pod,
             Node: self._on_node,
             PodGroup: self._on_pod_group,
@@ -228,9 +228,7 @@ class ClusterState:
             self._priority_classes.pop(old.name, None)
         if isinstance(new, PriorityClass):
             self._priority_classes[new.name] = new
-        self._default_priority = next(
-            (c.value for c in self._priority_classes.values() if c.global_default), 0
-        )
+        self._default_priority = next((c.value for c in self._priority_classes.values() if c.global_default), 0)
         for job in self._all_jobs.values():
             if job.pod_group is not None:
                 job.priority = self._priority(job.pod_group.spec.priority_class_name)

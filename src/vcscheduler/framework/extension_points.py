@@ -171,15 +171,11 @@ class ExtensionPoints:
 
     # --- orders (spec 02 §6) ----------------------------------------------------------------------------------
 
-    def add_job_order_fn(
-        self, name: str, compare: Compare[Job], key: Callable[[Job], Any] | None = None
-    ) -> None:
+    def add_job_order_fn(self, name: str, compare: Compare[Job], key: Callable[[Job], Any] | None = None) -> None:
         """``key``: orders exactly like ``compare``, smaller first; lets the session use cheaper queues."""
         self.job_order.add(name, compare, key)
 
-    def add_queue_order_fn(
-        self, name: str, compare: Compare[Queue], key: Callable[[Queue], Any] | None = None
-    ) -> None:
+    def add_queue_order_fn(self, name: str, compare: Compare[Queue], key: Callable[[Queue], Any] | None = None) -> None:
         self.queue_order.add(name, compare, key)
 
     def add_sub_job_order_fn(
@@ -187,9 +183,7 @@ class ExtensionPoints:
     ) -> None:
         self.sub_job_order.add(name, compare, key)
 
-    def add_task_order_fn(
-        self, name: str, compare: Compare[Task], key: Callable[[Task], Any] | None = None
-    ) -> None:
+    def add_task_order_fn(self, name: str, compare: Compare[Task], key: Callable[[Task], Any] | None = None) -> None:
         self.task_order.add(name, compare, key)
 
     def add_victim_queue_order_fn(self, name: str, fn: Callable[[Queue, Queue, Queue], float]) -> None:
@@ -363,9 +357,7 @@ class ExtensionPoints:
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
         return _victims(self._reclaimable.tiers, lambda f: f(reclaimer, candidates))
 
-    def add_unified_evictable_fn(
-        self, name: str, fn: Callable[[EvictionKind, Job, list[Task]], Victims]
-    ) -> None:
+    def add_unified_evictable_fn(self, name: str, fn: Callable[[EvictionKind, Job, list[Task]], Victims]) -> None:
         self._unified_evictable.add(name, fn)
 
     def unified_evictable(self, kind: EvictionKind, job: Job, candidates: list[Task]) -> list[Task]:

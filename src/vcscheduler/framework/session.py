@@ -15,13 +15,13 @@ from datetime import datetime
 
 from vcscheduler.config import SchedulerConfiguration
 from vcscheduler.config.options import SchedulerOptions
-from vcscheduler.model.aggregates import Aggregates
 from vcscheduler.framework.evictions import EvictionRecord, NodePassedOver
 from vcscheduler.framework.extension_points import ExtensionPoints
 from vcscheduler.framework.heap import KeyedQueue, PriorityQueue, Queue, SortedQueue
 from vcscheduler.framework.plugin import Event, Plugin, RunEvent
 from vcscheduler.framework.ports import SessionCache
 from vcscheduler.framework.simulation_points import SimulationPoints
+from vcscheduler.model.aggregates import Aggregates
 from vcscheduler.model.job import Job
 from vcscheduler.model.nodes import Node, NodeConflict, NodeTable
 from vcscheduler.model.queue import Queue as JobQueue
@@ -382,9 +382,7 @@ class Session(ExtensionPoints, SimulationPoints):
         task.last_transaction = task.current_context()
         self._undone.append(task)
 
-    def explain_victim(
-        self, plugin: str, task: Task, candidate: Task, allowed: bool, why: Callable[[], str]
-    ) -> None:
+    def explain_victim(self, plugin: str, task: Task, candidate: Task, allowed: bool, why: Callable[[], str]) -> None:
         """A victim rule says what it thinks of a candidate; kept only while somebody wants to know."""
         if self.explaining_victims:
             self.victim_notes.append((plugin, task, candidate, allowed, why()))
@@ -397,9 +395,7 @@ class Session(ExtensionPoints, SimulationPoints):
         """An eviction was handed to the cluster."""
         self.evictions.append((victim, reason))
         if self.explaining_victims:
-            self.eviction_records.append(
-                EvictionRecord(victim, on_behalf, reason, victim.node_name, victim.resreq)
-            )
+            self.eviction_records.append(EvictionRecord(victim, on_behalf, reason, victim.node_name, victim.resreq))
 
     # --- events -----------------------------------------------------------------------------------------------------
 

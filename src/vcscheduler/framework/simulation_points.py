@@ -37,9 +37,7 @@ class _ChangePoint(Point[SimulateChange]):
 class SimulationPoints:
     def __init__(self, tiers: Sequence[Tier]) -> None:
         self._simulate_allocatable: Point[Callable[[State, Queue, Task], bool]] = Point(tiers, "enabled_allocatable")
-        self._simulate_predicate: Point[Callable[[State, Task, Node], Status | None]] = Point(
-            tiers, "enable_predicate"
-        )
+        self._simulate_predicate: Point[Callable[[State, Task, Node], Status | None]] = Point(tiers, "enable_predicate")
         self._simulate_remove: Point[SimulateChange] = _ChangePoint(tiers, None)
         self._simulate_add: Point[SimulateChange] = _ChangePoint(tiers, None)
 

@@ -73,9 +73,7 @@ def _update_pods(ssn: Session, job: Job, text: str) -> None:
                 or (nominated and nominated != pod.status.nominated_node_name)
             ):
                 ssn.cache.update_pod_condition(pod, reason, message, nominated)
-                ssn.cache.record_event(
-                    "Pod", task.namespace, task.name, "Warning", "FailedScheduling", message
-                )
+                ssn.cache.record_event("Pod", task.namespace, task.name, "Warning", "FailedScheduling", message)
 
 
 def _differs(old: PodGroupStatus, new: PodGroupStatus) -> bool:

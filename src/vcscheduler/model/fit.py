@@ -107,9 +107,7 @@ class FitErrors:
         found = []
         for failure in self.failures:
             codes = np.unique(failure.codes)
-            hopeless = [
-                c for c in codes.tolist() if any(s.code is Code.UNRESOLVABLE for s in failure.describe(c))
-            ]
+            hopeless = [c for c in codes.tolist() if any(s.code is Code.UNRESOLVABLE for s in failure.describe(c))]
             if hopeless:
                 found.append(failure.rows[np.isin(failure.codes, hopeless)])
         return np.concatenate(found) if found else np.empty(0, dtype=np.int64)

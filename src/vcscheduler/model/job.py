@@ -39,6 +39,8 @@ _READY = (BOUND, BINDING, RUNNING, ALLOCATED, SUCCEEDED)
 _VALID = (*_READY, PIPELINED, PENDING)
 _ROLE_READY = (*_READY, PENDING_BEST_EFFORT)
 
+_STATUS_TEXTS = tuple(s.text for s in TaskStatus)
+
 Counts = list[int]
 
 
@@ -172,9 +174,7 @@ class Job:
 
     @property
     def has_network_topology(self) -> bool:
-        return self.network_topology is not None or any(
-            s.network_topology is not None for s in self.sub_jobs.values()
-        )
+        return self.network_topology is not None or any(s.network_topology is not None for s in self.sub_jobs.values())
 
     @property
     def is_pending(self) -> bool:
@@ -393,11 +393,7 @@ class Job:
     # --- after a task found no node (spec 01 §4.4) --------------------------------------------------------------
 
     def failed_roles(self, sub_job: SubJob) -> set[str]:
-        return {
-            t.role
-            for uid in self.fit_errors
-            if (t := self.tasks.get(uid)) is not None and t.sub_job is sub_job
-        }
+        return {t.role for uid in self.fit_errors if (t := self.tasks.get(uid)) is not None and t.sub_job is sub_job}
 
     def role_has_fit_errors(self, sub_job: SubJob, task: Task) -> bool:
         return bool(task.role) and bool(self.fit_errors) and task.role in self.failed_roles(sub_job)
@@ -483,7 +479,7 @@ class Job:
         return "Unschedulable" if status in (PIPELINED, PENDING) else status.text
 
     def fit_text(self) -> str:
-        counts = {s.text: self.counts[s] for s in TaskStatus if self.counts[s]}
+        counts = {text: n for text, n in zip(_STATUS_TEXTS, self.counts) if n}
         counts["minAvailable"] = self.min_available
         text = f"pod group is {'ready' if self.is_ready else 'not ready'}, {histogram(counts)}"
         if self.counts[PENDING]:
@@ -518,8 +514,7 @@ class Job:
     def next_phase(self, session_id: str) -> str:
         assert self.pod_group is not None
         unschedulable = any(
-            c.type == "Unschedulable" and c.status == "True" and c.transition_id == session_id
-            for c in self.conditions
+            c.type == "Unschedulable" and c.status == "True" and c.transition_id == session_id for c in self.conditions
         )
         if self.counts[RUNNING] > 0 and unschedulable:
             return "Unknown"
@@ -538,9 +533,7 @@ class Job:
         self.conditions.append(condition)
 
 
-def new_condition(
-    type: str, session_id: str, at: Time | None, reason: str, message: str = ""
-) -> PodGroupCondition:
+def new_condition(type: str, session_id: str, at: Time | None, reason: str, message: str = "") -> PodGroupCondition:
     return PodGroupCondition(
         type=type,
         status="True",

@@ -171,10 +171,7 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
         *(c for c in pod.spec.init_containers if c.restart_policy == "Always"),
     )
     return tuple(
-        (p.host_ip or "0.0.0.0", p.protocol or "TCP", p.host_port)
-        for c in running
-        for p in c.ports
-        if p.host_port > 0
+        (p.host_ip or "0.0.0.0", p.protocol or "TCP", p.host_port) for c in running for p in c.ports if p.host_port > 0
     )
 
 

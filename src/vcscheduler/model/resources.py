@@ -47,11 +47,7 @@ def is_scalar_name(name: str) -> bool:
     if "/" not in name or name.startswith("requests."):
         return False
     prefix, _, rest = f"requests.{name}".partition("/")
-    return (
-        len(prefix) <= 253
-        and _SUBDOMAIN.fullmatch(prefix) is not None
-        and _QUALIFIED.fullmatch(rest) is not None
-    )
+    return len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix) is not None and _QUALIFIED.fullmatch(rest) is not None
 
 
 def le(a: float, b: float) -> bool:
@@ -109,9 +105,7 @@ class Resources:
         return cls(MAX_FLOAT, MAX_FLOAT, None, 2**63 - 1)
 
     def clone(self) -> Resources:
-        return Resources(
-            self.cpu, self.memory, None if self.scalars is None else dict(self.scalars), self.max_tasks
-        )
+        return Resources(self.cpu, self.memory, None if self.scalars is None else dict(self.scalars), self.max_tasks)
 
     # --- reading ---------------------------------------------------------------------------------------------
 
@@ -237,9 +231,7 @@ class Resources:
     def within_where_set(self, other: Resources, req: Resources | None) -> list[str]:
         """As :meth:`within_where`, leaving out what both sides have nothing of
         (``LessEqualPartlyWithDimensionZeroFiltered``, ANYLE in spec 04 §1.1)."""
-        return [
-            n for n in self.within_where(other, req) if not (self.get(n) < EPSILON and other.get(n) < EPSILON)
-        ]
+        return [n for n in self.within_where(other, req) if not (self.get(n) < EPSILON and other.get(n) < EPSILON)]
 
     def above_where(self, other: Resources | None, req: Resources | None) -> list[str]:
         """Names asked for by ``req`` (not ``pods``) in which this is strictly more
@@ -261,9 +253,7 @@ class Resources:
         theirs = other or Resources()
         named = theirs.scalars or {}
         return [
-            n
-            for n in self.above_where(theirs, req)
-            if (n in (CPU, MEMORY) and theirs.get(n) >= EPSILON) or n in named
+            n for n in self.above_where(theirs, req) if (n in (CPU, MEMORY) and theirs.get(n) >= EPSILON) or n in named
         ]
 
     def equal(self, other: Resources) -> bool:
@@ -274,11 +264,7 @@ class Resources:
 
     def same(self, other: Resources) -> bool:
         """Bit for bit the same values and the same names; a missing map equals an empty one."""
-        return (
-            self.cpu == other.cpu
-            and self.memory == other.memory
-            and (self.scalars or {}) == (other.scalars or {})
-        )
+        return self.cpu == other.cpu and self.memory == other.memory and (self.scalars or {}) == (other.scalars or {})
 
     # --- arithmetic (spec 01 §1.7) ----------------------------------------------------------------------------
 

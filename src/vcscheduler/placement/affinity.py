@@ -95,9 +95,7 @@ class AffinityState:
             self._count_existing(namespace, labels, cluster, listers)
         if terms.anti:
             self._count_own(terms.anti, namespace, labels, cluster, listers)
-        self.needed = bool(
-            terms.affinity or terms.anti or any(e.total().any() for e in self._existing.values())
-        )
+        self.needed = bool(terms.affinity or terms.anti or any(e.total().any() for e in self._existing.values()))
 
     def _count_existing(
         self, namespace: str, labels: Mapping[str, str], cluster: ClusterIndex, listers: Listers

@@ -21,9 +21,7 @@ class DomainCounts:
 
     __slots__ = ("_mask", "counts", "domain", "log", "mask")
 
-    def __init__(
-        self, domain: IntArray, domains: int, mask: BoolArray | None, rows: Iterable[dict[int, int]]
-    ) -> None:
+    def __init__(self, domain: IntArray, domains: int, mask: BoolArray | None, rows: Iterable[dict[int, int]]) -> None:
         self.domain = domain
         self.mask = mask
         self.log: list[tuple[int, int]] = []

@@ -94,9 +94,7 @@ def _spread_of(used0: float, used1: float, used2: float, cap0: int, cap1: int, c
 
 
 @compiled
-def _batch_score(
-    i: int, figures: IntArray, allocatable: IntArray, requested: IntArray, nonzero: IntArray
-) -> int:
+def _batch_score(i: int, figures: IntArray, allocatable: IntArray, requested: IntArray, nonzero: IntArray) -> int:
     """Least, most and balanced allocation with their weights (spec 05 §5.3-5.4)."""
     total = 0
     cap0 = allocatable[0, i]

@@ -161,9 +161,7 @@ class NodeRuleCache:
             ("unpreferred", rules.tolerations), lambda: self.columns.unpreferred(rules.tolerations)
         )
 
-    def eligible(
-        self, keys: tuple[str, ...], rules: NodeRules, honor_affinity: bool, honor_taints: bool
-    ) -> BoolArray:
+    def eligible(self, keys: tuple[str, ...], rules: NodeRules, honor_affinity: bool, honor_taints: bool) -> BoolArray:
         """Session rows that carry all keys and satisfy the inclusion policies of a spread constraint."""
 
         def compute() -> BoolArray:

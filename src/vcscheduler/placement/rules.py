@@ -9,6 +9,7 @@ the search ask it anew for every task, which is always right, only slower.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 
@@ -118,6 +119,11 @@ class NodeFilter(ABC):
     def kernel(self, task: Task) -> KernelFilter | None:
         return None
 
+    def kin(self, task: Task) -> Hashable:
+        """Tasks of one class and namespace with equal kin are alike to this rule. Only asked of rules with a kernel;
+        by default every task is its own kind."""
+        return task.uid
+
 
 @dataclass(slots=True)
 class Normalised:
@@ -178,6 +184,10 @@ class NodeScorer(ABC):
 
     def kernel(self, task: Task) -> KernelScores | None:
         return None
+
+    def kin(self, task: Task) -> Hashable:
+        """As for filters."""
+        return task.uid
 
     def kernel_of_class(self, task: Task) -> bool:
         """Whether, for the rest of the session, :meth:`kernel` answers the same for every task of this one's class."""

@@ -25,6 +25,8 @@ from vcscheduler.placement.rules import (
     IntArray,
     KernelFilter,
     KernelScores,
+    NodeFilter,
+    NodeScorer,
     Normalised,
     Reason,
 )
@@ -161,9 +163,12 @@ class Runs:
             search.sampling.exact and search.rng is None and not search.best_node_fns and len(search.filters) <= 1
         )
 
-    def place(self, task: Task, count: int, cache: ErrorCache) -> list[int] | None:
+    def place(self, task: Task, count: int, cache: ErrorCache, *, last: bool) -> list[int] | None:
         """Place up to ``count`` tasks like this one on what is idle; the rows in order. The columns of the table are
         up to date afterwards, jobs and nodes are the caller's to bring along. None: a kernel cannot serve this task.
+
+        ``last``: no task follows those ``count``, so if all are placed nobody will read what the error cache would
+        have to say.
         """
         search = self._search
         if not self.possible:
@@ -182,12 +187,30 @@ class Runs:
         if not constraints and not figures.scaled and cache.refused(task) is None:
             rows = self._blocks(state, count)
         else:
-            rows = self._scan(state, task, count, cache, constraints, figures.scaled)
+            rows = self._scan(state, task, count, cache, constraints, figures.scaled, last)
         if len(rows):
+            if not last and len(rows) == count:
+                self._note_refusals(task, state, cache, int(rows[-1]))
             search.table.touch_many(rows if len(rows) == 1 else np.unique(rows))
             state.position = search.table.log_end
         found: list[int] = rows.tolist()
         return found
+
+    def alike(self, a: Task, b: Task) -> bool:
+        """Whether two tasks of one job may be placed in one run."""
+        if (
+            a.cls is not b.cls
+            or a.role != b.role
+            or a.sub_job is not b.sub_job
+            or b.pod.spec.scheduling_gates
+            or b.pod.status.nominated_node_name
+        ):
+            return False
+        mine, theirs = a.pod.metadata, b.pod.metadata
+        if mine.labels == theirs.labels and mine.annotations == theirs.annotations:
+            return True
+        rules: list[NodeFilter | NodeScorer] = [*self._search.filters, *self._scorers]
+        return all(rule.kin(a) == rule.kin(b) for rule in rules)
 
     def _figures(self, task: Task) -> _Figures | None:
         """What the scorers say, asked once a class as long as they look at nothing else of the task."""
@@ -239,9 +262,7 @@ class Runs:
         state.position = table.log_end
         return state
 
-    def _build(
-        self, task: Task, key: tuple[Any, ...], filter_: KernelFilter | None, given: _Figures
-    ) -> ClassState:
+    def _build(self, task: Task, key: tuple[Any, ...], filter_: KernelFilter | None, given: _Figures) -> ClassState:
         table, cls = self._search.table, task.cls
         n = table.n
         self._states.built += 1
@@ -341,6 +362,7 @@ class Runs:
         cache: ErrorCache,
         constraints: list[DomainConstraint],
         scaled: list[Normalised],
+        last: bool,
     ) -> IntArray:
         table = self._search.table
         n = table.n
@@ -355,7 +377,7 @@ class Runs:
         offsets = np.zeros(c + 1, dtype=np.int64)
         for j, each in enumerate(constraints):
             offsets[j + 1] = offsets[j] + len(each.counts)
-        counts = np.concatenate([x.counts for x in constraints]) if c else _NO_INTS
+        counts = _NO_INTS if not c else np.concatenate([x.counts for x in constraints])
         exists = np.ones(len(counts), dtype=np.bool_)
         for j, each in enumerate(constraints):
             if each.kind is ConstraintKind.SPREAD:
@@ -367,25 +389,23 @@ class Runs:
             table.rank,
             sticky,
             seen,
-            np.stack([x.raw[:n] for x in scaled]) if scaled else np.zeros((0, n), dtype=np.int64),
+            _stacked([x.raw[:n] for x in scaled], n, np.int64),
             np.array([(x.weight, int(x.reverse)) for x in scaled], dtype=np.int64).reshape(len(scaled), 2),
             np.array([x.kind for x in constraints], dtype=np.int64),
-            np.stack([x.domain[:n] for x in constraints]) if c else np.zeros((0, n), dtype=np.int64),
+            _stacked([x.domain[:n] for x in constraints], n, np.int64),
             offsets,
             counts,
             exists,
             np.array([x.increment for x in constraints], dtype=np.int64),
-            np.stack([x.counted[:n] for x in constraints]) if c else np.zeros((0, n), dtype=np.bool_),
-            np.array(
-                [(x.max_skew, x.self_match, x.min_domains) for x in constraints], dtype=np.int64
-            ).reshape(c, 3),
+            _stacked([x.counted[:n] for x in constraints], n, np.bool_),
+            np.array([(x.max_skew, x.self_match, x.min_domains) for x in constraints], dtype=np.int64).reshape(c, 3),
             bool(affinities) and all(x.first_pod for x in affinities),
             self._in_view,
             *self._class_arguments(state),
             *self._table_arguments(),
             *_kept(state),
         )
-        if sticky:
+        if sticky and not (last and len(rows) == count):
             new = np.flatnonzero((seen != 0) & ~before)
             if len(new):
                 cache.group(task, n).add(self._coded(task, new, seen[new] & ~kernels.SEEN))
@@ -394,16 +414,13 @@ class Runs:
             kernels.best_of_blocks(np.unique(rows), state.size, n, state.total, table.rank, state.best)
         return rows
 
-    def note_refusals(self, task: Task, cache: ErrorCache, last_row: int) -> None:
-        """After a run that left tasks behind: what its last search refused, for the error cache. ``last_row`` took
+    def _note_refusals(self, task: Task, state: ClassState, cache: ErrorCache, last_row: int) -> None:
+        """After a run that leaves tasks behind: what its last search refused, for the error cache. ``last_row`` took
         the last task, so that search still found room there."""
         table = self._search.table
         if not cache.serves(task):
             return
         known = cache.refused(task)
-        state = self._states.states.get(task.cls.id)
-        if state is None:
-            return
         refused = table.ready[: table.n] & ~state.ok
         refused[last_row] = False
         if known is not None:
@@ -437,6 +454,13 @@ class Runs:
         return CodedFailures(rows[keep], codes[keep], search.describer(task))
 
 
+def _stacked(arrays: list[Any], n: int, dtype: Any) -> Any:
+    """One array a row, of shape [arrays, n]."""
+    if not arrays:
+        return np.zeros((0, n), dtype=dtype)
+    return arrays[0].reshape(1, n) if len(arrays) == 1 else np.stack(arrays)
+
+
 def _kept(s: ClassState) -> tuple[Any, ...]:
     return (s.ok, s.node_part, s.batch_part, s.total)
 
@@ -460,5 +484,3 @@ def _scaled_uniform(n: Normalised) -> int:
     """The scaled value of raw values that are all alike, times its weight (spec 05 §5.2)."""
     value = 0 if len(n.raw) == 0 or n.raw[0] == 0 else 100
     return n.weight * (100 - value if n.reverse else value)
-
-

@@ -135,9 +135,7 @@ class Search:
 
     # --- filtering --------------------------------------------------------------------------------------------------
 
-    def feasible(
-        self, task: Task, rows: IntArray, cache: ErrorCache, purpose: Purpose
-    ) -> tuple[IntArray, FitErrors]:
+    def feasible(self, task: Task, rows: IntArray, cache: ErrorCache, purpose: Purpose) -> tuple[IntArray, FitErrors]:
         """Rows that the task fits, in search order, and why it does not fit the others that were looked at."""
         n = len(rows)
         if n == 0:

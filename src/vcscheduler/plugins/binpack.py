@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -83,6 +84,9 @@ class BinpackScorer(NodeScorer):
 
     def kernel_of_class(self, task: Task) -> bool:
         return True
+
+    def kin(self, task: Task) -> Hashable:
+        return None
 
     def kernel(self, task: Task) -> KernelScores | None:
         table = self._table

@@ -159,7 +159,7 @@ class Groups:
 
             def spec(node_name: str) -> PodSpec:
                 return PodSpec(
-                    containers=containers,  # noqa: B023 - called within the iteration
+                    containers=containers,
                     scheduler_name="volcano",
                     node_name=node_name,
                     affinity=affinity,  # noqa: B023

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from vcscheduler.model.nodes import NodeTable
@@ -42,6 +44,9 @@ class ImageLocality(NodeScorer):
 
     def kernel_of_class(self, task: Task) -> bool:
         return True
+
+    def kin(self, task: Task) -> Hashable:
+        return None
 
     def _of(self, task: Task) -> IntArray:
         """The class's weighted scores on all rows."""
