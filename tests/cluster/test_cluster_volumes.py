@@ -76,3 +76,54 @@ def test_a_class_without_provisioner_makes_no_volume() -> None:
     chosen.metadata.annotations = {SELECTED_NODE: "n1"}
     assert cluster.update_claim(chosen).spec.volume_name == ""
     assert cluster.objects(PersistentVolume) == []
+
+
+def volume(name: str, size: str, storage_class: str = "fast") -> PersistentVolume:
+    return PersistentVolume(
+        ObjectMeta(name=name),
+        PersistentVolumeSpec(
+            capacity={"storage": size}, access_modes=["ReadWriteOnce"], storage_class_name=storage_class
+        ),
+    )
+
+
+def bound_volume(*objects: KubernetesObject) -> str:
+    cluster = cluster_of(*objects)
+    cluster.bind_waiting_claims()
+    found = cluster.get(PersistentVolumeClaim, "ns/data")
+    assert found is not None
+    assert (found.status.phase == "Bound") is bool(found.spec.volume_name)
+    return found.spec.volume_name
+
+
+def storage_class(mode: str | None, provisioner: str = "disk.example.com") -> StorageClass:
+    return StorageClass(ObjectMeta(name="fast"), provisioner=provisioner, volume_binding_mode=mode)
+
+
+def test_a_claim_that_waits_for_no_node_takes_the_smallest_volume_that_fits() -> None:
+    volumes = (volume("large", "9Gi"), volume("fits", "2Gi"), volume("small", "1Mi"), volume("other", "1Gi", "slow"))
+    assert bound_volume(claim(), storage_class("Immediate"), *volumes) == "fits"
+    assert bound_volume(claim(), *volumes) == "fits"
+
+
+def test_without_a_fitting_volume_the_class_makes_one_if_it_can() -> None:
+    assert bound_volume(claim(), storage_class(None)) == "pvc-u1"
+    assert bound_volume(claim(), storage_class(None, "kubernetes.io/no-provisioner")) == ""
+
+
+def test_a_claim_that_waits_for_its_node_stays_unbound() -> None:
+    assert bound_volume(claim(), storage_class("WaitForFirstConsumer"), volume("v", "9Gi")) == ""
+
+
+def test_a_claim_that_names_its_volume_gets_that_one() -> None:
+    named = claim()
+    named.spec.volume_name = "large"
+    assert bound_volume(named, volume("large", "9Gi"), volume("fits", "2Gi")) == "large"
+
+
+def test_a_volume_is_bound_once() -> None:
+    second = claim()
+    second.metadata = ObjectMeta(name="more", namespace="ns", uid="u2")
+    cluster = cluster_of(claim(), second, volume("only", "2Gi"))
+    cluster.bind_waiting_claims()
+    assert [each.spec.volume_name for each in cluster.objects(PersistentVolumeClaim)] == ["only", ""]

@@ -1,4 +1,4 @@
-"""`vcscheduler verify`: run conformance cases and say which do not hold."""
+"""``vcscheduler verify``: run conformance cases, the reference's or one's own."""
 
 from __future__ import annotations
 
@@ -7,42 +7,65 @@ from typing import Annotated
 
 import typer
 
-from vcscheduler.simulator.verify import Outcome, SelectionError, collect, quiet, summary, write_junit
-from vcscheduler.simulator.verify import verify as run_files
+from vcscheduler.cli.errors import fail, reports_mistakes
+from vcscheduler.cli.output import Format, print_data, progress
 
 
+@reports_mistakes
 def verify(
-    paths: Annotated[list[Path] | None, typer.Argument(help="Case files, or folders to search for them.")] = None,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Case files, or folders of them.", show_default=False)
+    ] = None,
     from_file: Annotated[
         list[Path] | None,
-        typer.Option("--from-file", help="A list of case files, one a line, relative to the list's folder."),
+        typer.Option(help="A list of case files, one path a line, from the list's own folder.", show_default=False),
     ] = None,
     text: Annotated[str, typer.Option("-k", help="Only cases with this text in their path.")] = "",
-    processes: Annotated[int, typer.Option("--jobs", "-j", min=0, help="Processes at a time; 0: one a core.")] = 0,
-    junit: Annotated[Path | None, typer.Option("--junit", help="Also write a JUnit XML report to this file.")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show each entry that differs.")] = False,
+    junit: Annotated[Path | None, typer.Option(help="Write a JUnit XML report here.", show_default=False)] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=0, help="How many at a time; 0 for one a core.")] = 0,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every value that differs.")] = False,
+    output: Annotated[Format, typer.Option("--output", "-o", help="How to print the outcome.")] = Format.TABLE,
 ) -> None:
-    """Run conformance cases: one line for each that does not hold, then how many passed and failed.
+    """Run cases and compare what comes out of each cycle with what they expect.
 
-    Exits with 0 if all hold, 1 if any does not, 2 if there is nothing to run.
+    A case is one YAML file: a scheduler configuration, objects, and the binds, evictions, phases that must come out of
+    each cycle. Use it as unit tests of your own configuration. Prints one line a failure, then how many passed and
+    failed. Exit code 1 if a case failed, 2 if there is nothing to run.
     """
-    quiet()
-    outcomes: list[Outcome] = []
-    try:
-        for outcome in run_files(collect(paths or (), from_file or (), text), processes):
+    from vcscheduler.simulator import verify as runner
+
+    files = runner.collect(paths or [], from_file or [], text)
+    runner.quiet()
+    outcomes = []
+    failed = 0
+    with progress(f"running {len(files)} cases") as show:
+        for outcome in runner.verify(files, jobs):
             outcomes.append(outcome)
             if not outcome.passed:
-                typer.echo(str(outcome))
-                for line in outcome.details() if verbose else ():
-                    typer.echo(f"    {line}")
-        if junit is not None:
-            write_junit(outcomes, junit)
-    except SelectionError as error:
-        typer.echo(f"vcscheduler verify: {error}", err=True)
-        raise typer.Exit(2) from None
-    except OSError as error:
-        typer.echo(f"vcscheduler verify: {error.filename}: cannot be written: {error.strerror}", err=True)
-        raise typer.Exit(2) from None
-    typer.echo(summary(outcomes))
-    if any(not outcome.passed for outcome in outcomes):
+                failed += 1
+                if output is Format.TABLE:
+                    typer.echo(str(outcome))
+                    for line in outcome.details() if verbose else ():
+                        typer.echo(f"    {line}")
+            show(f"{len(outcomes)} of {len(files)} cases, {failed} failed")
+    if junit is not None:
+        try:
+            runner.write_junit(outcomes, junit)
+        except OSError as error:
+            fail(f"{junit}: cannot be written: {error.strerror}")
+    if output is Format.TABLE:
+        typer.echo(runner.summary(outcomes))
+    else:
+        cases = [
+            {
+                "case": outcome.id,
+                "file": outcome.file,
+                "passed": outcome.passed,
+                "error": outcome.error,
+                "differences": outcome.details() if outcome.differences else [],
+            }
+            for outcome in outcomes
+        ]
+        print_data({"passed": len(outcomes) - failed, "failed": failed, "cases": cases}, output)
+    if failed:
         raise typer.Exit(1)

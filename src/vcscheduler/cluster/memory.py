@@ -146,7 +146,7 @@ class MemoryCluster(Cluster):
             self._sink.deleted(obj)
 
     def bindings(self) -> dict[str, str]:
-        """Pods that are bound and do not run yet: ``namespace/name`` -> node. What a cycle bound, until the next step."""
+        """Pods that were bound since the last step and do not run yet: ``namespace/name`` -> node."""
         return {key: node_name for key, (_, node_name) in self._bound.items()}
 
     def terminating(self) -> list[str]:
@@ -188,6 +188,10 @@ class MemoryCluster(Cluster):
             _, old = self._late_updates.pop((kind, key))
             if self._sink is not None:
                 self._sink.updated(old, self._objects[kind][key])
+
+    def bind_waiting_claims(self) -> None:
+        """Let the volume controller bind the claims that do not wait for a node. Not a part of `step`."""
+        self._volumes.bind_waiting()
 
     def _start_bound_pods(self) -> None:
         pods = self._objects.get(Pod, {})

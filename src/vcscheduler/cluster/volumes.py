@@ -22,6 +22,8 @@ from vcscheduler.objects import (
     PersistentVolumeStatus,
     StorageClass,
     VolumeNodeAffinity,
+    label_selector_matches,
+    value,
 )
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
@@ -36,6 +38,8 @@ class ObjectStore(Protocol):
     """As much of the cluster as the controller uses."""
 
     def get(self, kind: type[_T], key: str) -> _T | None: ...
+
+    def objects(self, kind: type[_T]) -> list[_T]: ...
 
     def apply(self, obj: _T) -> _T: ...
 
@@ -65,6 +69,25 @@ class VolumeController:
         if storage_class is not None and storage_class.provisioner not in ("", _NO_PROVISIONER):
             self._bind(claim, _provisioned(claim, storage_class))
 
+    def bind_waiting(self) -> None:
+        """Bind all claims that do not wait for a node: to the volume they name, else to the smallest that fits, else
+        to a new one where the class can make it."""
+        classes = {each.name: each for each in self._store.objects(StorageClass)}
+        for claim in self._store.objects(PersistentVolumeClaim):
+            if claim.status.phase in ("Bound", "Lost"):
+                continue
+            storage_class = classes.get(claim.spec.storage_class_name or "")
+            if claim.spec.volume_name:
+                named = self._store.get(PersistentVolume, claim.spec.volume_name)
+                if named is not None and _is_free_for(named, claim):
+                    self._bind(claim, named)
+            elif storage_class is None or storage_class.volume_binding_mode != "WaitForFirstConsumer":
+                fitting = [each for each in self._store.objects(PersistentVolume) if _fits(each, claim)]
+                if fitting:
+                    self._bind(claim, min(fitting, key=_size))
+                elif storage_class is not None and storage_class.provisioner not in ("", _NO_PROVISIONER):
+                    self._bind(claim, _provisioned(claim, storage_class))
+
     def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         volume = copy(volume)
         volume.spec = copy(volume.spec)
@@ -85,12 +108,39 @@ class VolumeController:
         self._store.apply(claim)
 
 
-def _provisioned(claim: PersistentVolumeClaim, storage_class: StorageClass) -> PersistentVolume:
-    """A volume as the class's provisioner would make it, reachable from the chosen node."""
-    node_name = claim.metadata.annotations[SELECTED_NODE]
-    at_node = NodeSelectorTerm(
-        match_fields=[NodeSelectorRequirement(key="metadata.name", operator="In", values=[node_name])]
+def _is_free_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    reference = volume.spec.claim_ref
+    if reference is not None:
+        return (reference.namespace, reference.name) == (claim.namespace, claim.name) and (
+            reference.uid in ("", claim.metadata.uid)
+        )
+    return volume.status.phase in ("", "Available")
+
+
+def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    spec, wanted = volume.spec, claim.spec
+    return (
+        _is_free_for(volume, claim)
+        and spec.storage_class_name == (wanted.storage_class_name or "")
+        and set(wanted.access_modes) <= set(spec.access_modes)
+        and (spec.volume_mode or "Filesystem") == (wanted.volume_mode or "Filesystem")
+        and (wanted.selector is None or label_selector_matches(wanted.selector, volume.metadata.labels))
+        and _size(volume) >= value(wanted.resources.requests.get("storage", 0))
     )
+
+
+def _size(volume: PersistentVolume) -> int:
+    return value(volume.spec.capacity.get("storage", 0))
+
+
+def _provisioned(claim: PersistentVolumeClaim, storage_class: StorageClass) -> PersistentVolume:
+    """A volume as the class's provisioner would make it, reachable from the chosen node if one was chosen."""
+    affinity = None
+    node_name = claim.metadata.annotations.get(SELECTED_NODE)
+    if node_name is not None:
+        at_node = NodeSelectorRequirement(key="metadata.name", operator="In", values=[node_name])
+        term = NodeSelectorTerm(match_fields=[at_node])
+        affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=[term]))
     return PersistentVolume(
         metadata=ObjectMeta(
             name=f"pvc-{claim.metadata.uid or f'{claim.namespace}-{claim.name}'}",
@@ -102,6 +152,6 @@ def _provisioned(claim: PersistentVolumeClaim, storage_class: StorageClass) -> P
             persistent_volume_reclaim_policy=storage_class.reclaim_policy or "Delete",
             storage_class_name=storage_class.name,
             volume_mode=claim.spec.volume_mode,
-            node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=[at_node])),
+            node_affinity=affinity,
         ),
     )
