@@ -14,7 +14,15 @@ from vcscheduler.model.job import Job
 from vcscheduler.model.listers import Listers
 from vcscheduler.model.nodes import NodeConflict, NodeTable
 from vcscheduler.model.queue import Queue
-from vcscheduler.model.status import ALLOCATED_STATUSES, FAILED, RELEASING, SUCCEEDED
+from vcscheduler.model.status import (
+    ALLOCATED_STATUSES,
+    BINDING,
+    BOUND,
+    FAILED,
+    RELEASING,
+    RUNNING,
+    SUCCEEDED,
+)
 from vcscheduler.model.task import Task, TaskClasses
 from vcscheduler.objects import (
     CSIDriver,
@@ -23,6 +31,7 @@ from vcscheduler.objects import (
     KubernetesObject,
     Namespace,
     Node,
+    ResourceClaim,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
@@ -58,9 +67,14 @@ _LISTED: dict[type[KubernetesObject], str] = {
     VolumeAttachment: "attachments",
     ResourceQuota: "quotas",
     PodDisruptionBudget: "disruption_budgets",
+    ResourceClaim: "resource_claims",
 }
 #: Kinds whose change can change what a pod with claims requests.
 _CLAIM_KINDS = (PersistentVolumeClaim, PersistentVolume, StorageClass)
+
+#: Statuses that a node accounts alike.
+_PLACED = frozenset((BINDING, BOUND, RUNNING))
+_OF_THE_POD = ("key", "job_id", "role", "priority", "preemptable", "revocable_zone", "created")
 
 
 class ClusterState:
@@ -136,10 +150,40 @@ class ClusterState:
                 # seen; keeping Releasing is what it means to do (docs/differences.md).
                 task.pod = pod
                 return
+        if task is not None and pod is not None and self._refresh(task, pod):
+            return
         if task is not None:
             self._forget_task(task)
         if pod is not None:
             self._take_pod(pod)
+
+    def _refresh(self, task: Task, pod: Pod) -> bool:
+        """Take over a pod that differs only in what changes neither its place nor its part in any sum, such as a
+        confirmed binding. Leaves the node's row alone, so nothing kept by row has to be computed again."""
+        if task.uid in self._claimants or task.pod.metadata.labels != pod.metadata.labels:
+            return False
+        new = Task(pod, self._classes.of(pod))
+        if (
+            new.cls is not task.cls
+            or new.node_name != task.node_name
+            or new.gated != task.gated
+            or any(getattr(new, each) != getattr(task, each) for each in _OF_THE_POD)
+        ):
+            return False
+        if new.status is not task.status:
+            if new.status not in _PLACED or task.status not in _PLACED or task.counted is None:
+                return False
+            job = self._all_jobs.get(task.job_id)
+            if job is not None:
+                job.set_status(task, new.status)
+            else:
+                task.status = new.status
+            task.counted = new.status
+        task.pod = pod
+        job = self._all_jobs.get(task.job_id)
+        if job is not None:
+            self.changed[job.id] = job
+        return True
 
     def _take_pod(self, pod: Pod) -> None:
         csi: dict[str, int] | None = None
@@ -200,6 +244,9 @@ class ClusterState:
             known = job.pod_group
             if known is not None and known.metadata.resource_version == new.metadata.resource_version != "":
                 return
+            if known is not None and _same_content(known, new):
+                job.pod_group = new
+                return
             job.set_pod_group(new, self._default_queue)
             job.priority = self._priority(new.spec.priority_class_name)
             self._admit(job)
@@ -236,6 +283,8 @@ class ClusterState:
     def _on_queue(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
         if isinstance(new, QueueObject):
             known = self.queues.get(new.name)
+            if known is not None and known.object.metadata.resource_version == new.metadata.resource_version != "":
+                return
             self.queues[new.name] = Queue(new)
             if known is not None:
                 return
@@ -288,6 +337,19 @@ class ClusterState:
                 if task.status not in ALLOCATED_STATUSES or task.pod.spec.node_name:
                     self._forget_task(task)
                     self._take_pod(task.pod)
+
+
+def _same_content(a: PodGroup, b: PodGroup) -> bool:
+    """Whether an update tells nothing new, as the echo of our own write."""
+    mine, theirs = a.metadata, b.metadata
+    return (
+        a.spec == b.spec
+        and a.status == b.status
+        and mine.labels == theirs.labels
+        and mine.annotations == theirs.annotations
+        and mine.uid == theirs.uid
+        and mine.creation_timestamp == theirs.creation_timestamp
+    )
 
 
 def _uid(pod: Pod) -> str:

@@ -14,6 +14,7 @@ from vcscheduler.objects import (
     PodDisruptionBudget,
     ReplicaSet,
     ReplicationController,
+    ResourceClaim,
     ResourceQuota,
     Service,
     StatefulSet,
@@ -43,4 +44,5 @@ class Listers:
     attachments: dict[str, VolumeAttachment] = field(default_factory=dict)
     quotas: dict[str, ResourceQuota] = field(default_factory=dict)
     disruption_budgets: dict[str, PodDisruptionBudget] = field(default_factory=dict)
+    resource_claims: dict[str, ResourceClaim] = field(default_factory=dict)
     version: int = 0
