@@ -46,6 +46,8 @@ BUILTIN_ACTIONS: dict[str, str] = {
     "allocate": "allocate:Allocate",
     "backfill": "backfill:Backfill",
     "enqueue": "enqueue:Enqueue",
+    "gangpreempt": "gangpreempt:GangPreempt",
+    "gangreclaim": "gangreclaim:GangReclaim",
     "preempt": "preempt:Preempt",
     "reclaim": "reclaim:Reclaim",
     "shuffle": "shuffle:Shuffle",
@@ -61,7 +63,7 @@ MISSING_PLUGINS = frozenset(
         "usage",
     )
 )
-MISSING_ACTIONS = frozenset(("gangpreempt", "gangreclaim"))
+MISSING_ACTIONS: frozenset[str] = frozenset()
 
 
 class PluginError(Exception):
