@@ -43,6 +43,7 @@ class SchedulerCache(ClusterState):
         self._cluster = cluster
         self._clock = clock
         self._events: deque[tuple[KubernetesObject | None, KubernetesObject | None]] = deque()
+        self._refusals: deque[tuple[KubernetesObject, ClusterError]] = deque()
         self._resync: list[Task] = []
         self.aggregates = Aggregates()
         self.unsettled: dict[str, Job] = {}
@@ -61,11 +62,21 @@ class SchedulerCache(ClusterState):
     def deleted(self, obj: KubernetesObject, /) -> None:
         self._events.append((obj, None))
 
+    def refused(self, obj: KubernetesObject, error: ClusterError, /) -> None:
+        """A write to the object that had been accepted came to nothing."""
+        self._refusals.append((obj, error))
+
     def apply_events(self) -> None:
         """Take in what the cluster told since the last time."""
         events = self._events
         while events:
             self.handle(*events.popleft())
+        refusals = self._refusals
+        while refusals:
+            obj, error = refusals.popleft()
+            task = self._tasks.get(obj.metadata.uid or obj.key) if isinstance(obj, Pod) else None
+            if task is not None:
+                self._failed(task, error)
 
     def begin_session(self) -> None:
         self.apply_events()
@@ -134,7 +145,8 @@ class SchedulerCache(ClusterState):
 
     def _failed(self, task: Task, error: ClusterError) -> None:
         log.warning("pod %s: %s", task.key, error)
-        self.update_pod_condition(task.pod, "SchedulerError", str(error), "")
+        if task.status is BINDING:
+            self.update_pod_condition(task.pod, "SchedulerError", str(error), "")
         self._resync.append(task)
 
     def _read_again(self, task: Task) -> None:

@@ -55,6 +55,10 @@ class EventSink(Protocol):
 
     def deleted(self, obj: KubernetesObject, /) -> None: ...
 
+    def refused(self, obj: KubernetesObject, error: ClusterError, /) -> None:
+        """A write to this object that was accepted at first has failed for good. For a PodGroup or a Queue, its stored
+        state follows as an update."""
+
 
 class Cluster(Protocol):
     """What the scheduler does to a cluster. Every write may raise `ClusterError`."""
