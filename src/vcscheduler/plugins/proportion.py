@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from vcscheduler.framework.plugin import Event, EventHandler, Plugin, QueueStanding, RunEvent
+from vcscheduler.framework.simulation_points import State
 from vcscheduler.model.job import Job
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.resources import Resources
@@ -18,6 +19,7 @@ from vcscheduler.model.status import Vote
 from vcscheduler.model.task import Task
 from vcscheduler.plugins.deserved import Claim, divide
 from vcscheduler.plugins.shares import DominantShare, beyond, real_capability, times_within
+from vcscheduler.plugins.simulated import SimulatedQueues
 
 if TYPE_CHECKING:
     from vcscheduler.framework.session import Session
@@ -56,6 +58,10 @@ class QueueAttributes:
         self._share: float | None = None
 
     @property
+    def name(self) -> str:
+        return self.queue.name
+
+    @property
     def share(self) -> float:
         if self._share is None:
             self._share = self._share_of(self.allocated)
@@ -89,6 +95,13 @@ class ProportionPlugin(Plugin):
         ssn.add_job_enqueueable_fn(self.name, self.job_enqueueable)
         ssn.add_job_enqueued_fn(self.name, self.job_enqueued)
         ssn.add_queue_report(self.name, self.standing)
+        # Notes of placed tasks are of no use to anybody, so runs need none.
+        ssn.add_pre_predicate_fn(self.name, self.pre_predicate, run=lambda tasks: None)
+        ssn.add_simulate_allocatable_fn(self.name, self.simulate_allocatable)
+        ssn.add_simulate_remove_task_fn(
+            self.name, lambda state, task, gone, node: self.simulate(state, gone, -1)
+        )
+        ssn.add_simulate_add_task_fn(self.name, lambda state, task, back, node: self.simulate(state, back, 1))
         ssn.add_event_handler(
             EventHandler(
                 lambda event: self._on_event(event, 1),
@@ -240,6 +253,26 @@ class ProportionPlugin(Plugin):
                 victims.append(t)
                 held.sub(t.resreq)
         return victims, Vote.PERMIT
+
+    # --- simulation -------------------------------------------------------------------------------------------
+
+    def pre_predicate(self, task: Task) -> None:
+        self.ssn.cycle_state(task)[self.name] = SimulatedQueues()
+
+    def simulate_allocatable(self, state: State, queue: Queue, task: Task) -> bool:
+        """Unlike the real question, whether the queue is open does not matter."""
+        note, q = state.get(self.name), self.attributes.get(queue.name)
+        if not isinstance(note, SimulatedQueues) or q is None:
+            return False
+        return not beyond(task.resreq, q.deserved, note.allocated(q))
+
+    def simulate(self, state: State, task: Task, times: int) -> str | None:
+        note, job = state.get(self.name), self.ssn.jobs.get(task.job_id)
+        q = None if job is None else self.attributes.get(job.queue)
+        if not isinstance(note, SimulatedQueues) or q is None:
+            return f"nothing is known of task {task.key} or its queue"
+        note.change(task.resreq, times, q)
+        return None
 
     # --- events -----------------------------------------------------------------------------------------------
 

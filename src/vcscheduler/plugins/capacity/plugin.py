@@ -8,21 +8,26 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from vcscheduler.framework.plugin import Event, EventHandler, Plugin, QueueStanding, RunEvent
+from vcscheduler.framework.simulation_points import State
 from vcscheduler.model.job import Job
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.resources import Resources
 from vcscheduler.model.status import PENDING, EvictionKind, Vote
 from vcscheduler.model.task import Task
 from vcscheduler.plugins.capacity.accounts import QueueAccount, asks_for_reservation, common_depth
+from vcscheduler.plugins.capacity.devices import EXCEEDED, DeviceQuotas
 from vcscheduler.plugins.capacity.limits import NotReady, QueueLimits, flat_limits, tree_limits
 from vcscheduler.plugins.capacity.reclaim import Reclaim, any_ancestor_below_deserved
 from vcscheduler.plugins.notices import nothing_to_say, say_once
 from vcscheduler.plugins.shares import beyond, times_within
+from vcscheduler.plugins.simulated import SimulatedQueues
 
 if TYPE_CHECKING:
     from vcscheduler.framework.session import Session
 
 ANCESTOR_RECLAIM_LEVEL = "ancestorReclaimLevel"
+DEVICES = "capacity.DynamicResourceAllocationEnable"
+CONSUMABLE = "capacity.DRAConsumableCapacityEnable"
 ADMISSION_GATE = "SchedulingGatesQueueAdmission"
 
 
@@ -39,8 +44,8 @@ class CapacityPlugin(Plugin):
     name = "capacity"
     known_arguments: ClassVar[dict[str, str]] = {
         ANCESTOR_RECLAIM_LEVEL: "int",
-        "capacity.DynamicResourceAllocationEnable": "bool",
-        "capacity.DRAConsumableCapacityEnable": "bool",
+        DEVICES: "bool",
+        CONSUMABLE: "bool",
     }
 
     def on_session_open(self, ssn: Session) -> None:
@@ -50,6 +55,7 @@ class CapacityPlugin(Plugin):
         self.level = max(0, self.arguments.get_int(ANCESTOR_RECLAIM_LEVEL, 0)) if self.tree else 0
         self.reserving = ssn.options.feature_gates.get(ADMISSION_GATE, False)
         self.accounts: dict[str, QueueAccount] = {}
+        self.devices: DeviceQuotas | None = None
         problem = self._open_accounts()
         self.ready = not problem
         if problem:
@@ -60,13 +66,19 @@ class CapacityPlugin(Plugin):
         ssn.add_reclaimable_fn(self.name, self.reclaimable)
         ssn.add_unified_evictable_fn(self.name, self.unified_evictable)
         ssn.add_preemptive_fn(self.name, self.preemptive)
-        # A reservation changes with each task that is asked for, so runs are asked for task by task then.
-        ssn.add_allocatable_fn(
-            self.name, self.allocatable, limit=None if self.reserving else self.allocatable_times
-        )
+        # Reservations and claims differ from task to task, so runs are asked for task by task then.
+        by_task = self.reserving or self.devices is not None
+        ssn.add_allocatable_fn(self.name, self.allocatable, limit=None if by_task else self.allocatable_times)
         ssn.add_job_enqueueable_fn(self.name, self.job_enqueueable)
         ssn.add_job_enqueued_fn(self.name, self.job_enqueued)
         ssn.add_queue_report(self.name, self.standing)
+        # Notes of placed tasks are of no use to anybody, so runs need none.
+        ssn.add_pre_predicate_fn(self.name, self.pre_predicate, run=lambda tasks: None)
+        ssn.add_simulate_allocatable_fn(self.name, self.simulate_allocatable)
+        ssn.add_simulate_remove_task_fn(
+            self.name, lambda state, task, gone, node: self.simulate(state, gone, -1)
+        )
+        ssn.add_simulate_add_task_fn(self.name, lambda state, task, back, node: self.simulate(state, back, 1))
         ssn.add_event_handler(
             EventHandler(
                 lambda event: self._on_event(event, 1),
@@ -104,6 +116,13 @@ class CapacityPlugin(Plugin):
         self.accounts = accounts
         if self.reserving:
             self._open_reservations()
+        gates = ssn.options.feature_gates
+        if self.arguments.get_bool(DEVICES, gates.get("DynamicResourceAllocation", True)):
+            consumable = self.arguments.get_bool(CONSUMABLE, gates.get("DRAConsumableCapacity", True))
+            quotas = DeviceQuotas(accounts, ssn.listers.resource_claims, consumable=consumable)
+            if quotas:
+                quotas.open(ssn.jobs.values(), accounts)
+                self.devices = quotas
         return ""
 
     def _limits(self) -> _Kept:
@@ -196,6 +215,8 @@ class CapacityPlugin(Plugin):
             chain = account.chain
         if any(beyond(request, a.limits.real_capability, a.allocated) for a in chain):
             return False
+        if self.devices is not None and not all(self.devices.allows(a, task) for a in account.chain):
+            return False
         if self.reserving and asks_for_reservation(task):
             account.reserve(task)
         return True
@@ -235,11 +256,14 @@ class CapacityPlugin(Plugin):
         account = self.accounts.get(job.queue)
         if account is None or not account.limits.leaf or not account.queue.is_open:
             return Vote.REJECT
-        minimum = job.min_resources
-        if minimum is None:
+        devices = {} if self.devices is None else self.devices.minimum(job)
+        if job.min_resources is None and not devices:
             return Vote.PERMIT
+        minimum = job.minimum
         for a in account.chain:
             lacking = beyond(minimum, a.limits.real_capability, a.allocated, a.inqueue, less=a.elastic)
+            if not lacking and self.devices is not None and not self.devices.admits(a, devices):
+                lacking = [EXCEEDED]
             if lacking:
                 self.ssn.record_pod_group_event(
                     job,
@@ -252,10 +276,14 @@ class CapacityPlugin(Plugin):
 
     def job_enqueued(self, job: Job) -> None:
         account = self.accounts.get(job.queue)
-        if account is not None and job.min_resources is not None:
+        if account is None:
+            return
+        if job.min_resources is not None:
             amount = job.without_gated(job.min_resources)
             for a in account.chain:
                 a.inqueue.add(amount)
+        if self.devices is not None:
+            self.devices.admitted(account.chain, job)
 
     # --- victims --------------------------------------------------------------------------------------------------
 
@@ -296,24 +324,50 @@ class CapacityPlugin(Plugin):
                 victims.append(task)
         return victims, Vote.PERMIT
 
+    # --- simulation -----------------------------------------------------------------------------------------------
+
+    def pre_predicate(self, task: Task) -> None:
+        self.ssn.cycle_state(task)[self.name] = SimulatedQueues()
+
+    def simulate_allocatable(self, state: State, queue: Queue, task: Task) -> bool:
+        """Unlike the real question, neither devices nor whether the queue is open matter."""
+        note, account = state.get(self.name), self.accounts.get(queue.name)
+        if not isinstance(note, SimulatedQueues) or account is None or not account.limits.leaf:
+            return False
+        for a in account.chain:
+            reserved = account.reserved_for_others(task) if a is account else Resources()
+            if beyond(task.resreq, a.limits.real_capability, note.allocated(a), reserved):
+                return False
+        return True
+
+    def simulate(self, state: State, task: Task, times: int) -> str | None:
+        note, account = state.get(self.name), self.account_of(task)
+        if not isinstance(note, SimulatedQueues) or account is None:
+            return f"nothing is known of task {task.key} or its queue"
+        note.change(task.resreq, times, *account.chain)
+        return None
+
     # --- events ---------------------------------------------------------------------------------------------------
 
     def _on_event(self, event: Event, times: int) -> None:
         account = self.account_of(event.task)
         if account is not None:
             account.change(event.task.resreq, times)
-            if self.reserving:
-                self._reservation_follows(account, [event.task], times)
+            self._follow(account, [event.task], times)
 
     def _on_run(self, event: RunEvent, times: int) -> None:
         account = self.accounts.get(event.job.queue)
         if account is not None:
             account.change(event.cls.resreq, times * len(event.tasks))
-            if self.reserving:
-                self._reservation_follows(account, event.tasks, times)
+            self._follow(account, event.tasks, times)
 
-    def _reservation_follows(self, account: QueueAccount, tasks: list[Task], times: int) -> None:
-        """A placed task needs no reservation; one taken back, or evicted, has one again (Quirk, spec 04 §7.6)."""
+    def _follow(self, account: QueueAccount, tasks: list[Task], times: int) -> None:
+        """Devices and reservations. A placed task needs no reservation; one taken back, or evicted, has one again
+        (Quirk, spec 04 §7.6)."""
+        if self.devices is not None:
+            self.devices.changed(account.chain, tasks, times)
+        if not self.reserving:
+            return
         for task in tasks:
             if times > 0:
                 account.release(task)
