@@ -89,7 +89,7 @@ def test_good_arguments_are_clean() -> None:
         (with_gang("metrics: {}", "metircs: {}"), "warning 4:1: metircs: unknown key, it has no effect; did you mean 'metrics'?"),
         (with_gang("metrics: {adress: x, type: prometheus}"), "warning 3:11: metrics.adress: unknown key, it has no effect; did you mean 'address'?"),
         (with_gang("metrics: {address: x}"), "warning 3:10: metrics: without a type no load is collected"),
-        (with_gang("metrics: {type: promtheus}"), "error 3:17: metrics.type: unknown type 'promtheus'; did you mean 'prometheus'?; allowed: prometheus, prometheus_adaptor, elasticsearch"),
+        (with_gang("metrics: {type: promtheus}"), "error 3:17: metrics.type: unknown type 'promtheus'; did you mean 'prometheus'?; allowed: prometheus, prometheus_adaptor, elasticsearch, file"),
         (with_gang("metrics: {type: prometheus, interval: 30}"), "warning 3:39: metrics.interval: '30' is not a duration above 0 such as 30s: 30s is used"),
     ],
 )  # fmt: skip

@@ -22,7 +22,7 @@ KnownArguments = Mapping[str, Mapping[str, Any]]
 
 _GETTER_TYPES = (bool, int, float, str)
 
-_METRIC_TYPES = ("prometheus", "prometheus_adaptor", "elasticsearch")
+_METRIC_TYPES = ("prometheus", "prometheus_adaptor", "elasticsearch", "file")
 _METRIC_KEYS = (
     "type",
     "address",

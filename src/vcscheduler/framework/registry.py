@@ -36,10 +36,12 @@ BUILTIN_PLUGINS: dict[str, str] = {
     "predicates": "predicates:PredicatesPlugin",
     "priority": "priority:PriorityPlugin",
     "proportion": "proportion:ProportionPlugin",
+    "rescheduling": "rescheduling:ReschedulingPlugin",
     "resource-strategy-fit": "resource_strategy_fit:ResourceStrategyFitPlugin",
     "resourcequota": "resourcequota:ResourceQuotaPlugin",
     "sla": "sla:SlaPlugin",
     "task-topology": "task_topology:TaskTopologyPlugin",
+    "usage": "usage:UsagePlugin",
     "tdm": "tdm:TdmPlugin",
 }
 BUILTIN_ACTIONS: dict[str, str] = {
@@ -59,8 +61,6 @@ MISSING_PLUGINS = frozenset(
         "extender",
         "network-topology-aware",
         "numa-aware",
-        "rescheduling",
-        "usage",
     )
 )
 MISSING_ACTIONS: frozenset[str] = frozenset()
