@@ -62,6 +62,34 @@ class _Existing:
         return total
 
 
+@dataclass(frozen=True, slots=True)
+class DomainPods:
+    """Pods by domain: int64 [domains], and each row's domain, int64 [rows], -1 = none. Both may be counted on."""
+
+    domain: IntArray
+    values: IntArray
+
+    def at(self, row: int) -> int:
+        d = int(self.domain[row])
+        return int(self.values[d]) if d >= 0 else 0
+
+    def change(self, row: int, n: int) -> None:
+        d = int(self.domain[row])
+        if d >= 0:
+            self.values[d] += n
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityCounts:
+    """A copy of what PreFilter counted: for each topology key of the required affinity, for each required anti-affinity
+    term, and for each topology key of what other pods hold against this one."""
+
+    affinity: list[DomainPods]
+    anti: list[DomainPods]
+    existing: dict[str, DomainPods]
+    first_pod: bool
+
+
 class AffinityState:
     """What PreFilter found for one pod.
 
@@ -150,6 +178,14 @@ class AffinityState:
             satisfied &= at(values, domains) > 0
             empty = empty and not values.any()
         return labelled if empty and self.first_pod else labelled & satisfied
+
+    def counts(self) -> AffinityCounts:
+        return AffinityCounts(
+            [DomainPods(c.domain, c.copy()) for c in self._affinity],
+            [DomainPods(a.counts.domain, a.counts.copy()) for a in self._anti],
+            {key: DomainPods(e.domain, e.total()) for key, e in self._existing.items()},
+            self.first_pod,
+        )
 
     def constraints(self) -> list[DomainConstraint]:
         found = []

@@ -19,6 +19,7 @@ from vcscheduler.plugins.predicates.assumptions import Assumptions
 from vcscheduler.plugins.predicates.claims import ClaimProblem, has_claims
 from vcscheduler.plugins.predicates.filter import PredicatesFilter
 from vcscheduler.plugins.predicates.options import KNOWN_ARGUMENTS, Options
+from vcscheduler.plugins.predicates.simulation import Simulation
 from vcscheduler.plugins.predicates.state import PreState, find_state, put_state
 from vcscheduler.plugins.predicates.volume_binding import VolumePlan, VolumeState, pod_claims
 from vcscheduler.plugins.predicates.volume_zone import volume_topologies
@@ -41,6 +42,7 @@ class PredicatesPlugin(Plugin):
         self.cluster = ClusterIndex.of(ssn.store, ssn.table, ssn.uid)
         ssn.add_pre_predicate_fn(self.name, self.pre_predicate, run=self.pre_predicated)
         ssn.add_filter(self.name, PredicatesFilter(ssn, self.cluster, self.options))
+        Simulation(ssn, self.name, self.options)
         ssn.add_event_handler(
             EventHandler(self.allocate, self.deallocate, self.allocate_run, self.deallocate_run)
         )
