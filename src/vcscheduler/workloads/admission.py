@@ -176,6 +176,8 @@ def with_label_keys(spec: PodSpec, labels: Mapping[str, str]) -> PodSpec:
 
 def _each(items: list[_T], change: Callable[[_T], _T]) -> list[_T]:
     """The list with every item changed, or the same list when nothing changes."""
+    if not items:
+        return items
     new = [change(item) for item in items]
     return items if all(a is b for a, b in zip(items, new)) else new
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from typing import Final
-from uuid import UUID, uuid5
 
 from vcscheduler.objects import KubernetesObject, ObjectMeta, OwnerReference
 
-_NAMESPACE: Final = UUID("6f0d3c1e-54a8-5b5e-9a7c-2f4b1d0e8c33")
 _NAME_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _CLAIM_LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def uid_of(obj: KubernetesObject) -> str:
     """The object's UID, or the one it gets."""
-    return obj.metadata.uid or str(uuid5(_NAMESPACE, f"{obj.api_version}/{obj.kind}/{obj.key}"))
+    if obj.metadata.uid:
+        return obj.metadata.uid
+    digits = hashlib.sha256(f"{obj.api_version}/{obj.kind}/{obj.key}".encode()).hexdigest()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:32]}"
 
 
 def suffix(*parts: object, length: int = 5) -> str:
