@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from builders import World
-
 from vcscheduler.model.task import Task
 from vcscheduler.objects import Node, Pod, PodAffinityTerm
 from vcscheduler.objects.selectors import label_selector_matches
@@ -49,7 +48,8 @@ class PlainAffinity:
             labels = node.labels
             for other in (t.pod for t in node.tasks.values() if t.view_row == node.row):
                 if to and all(matches(t, q, other, world, True) for t in to):
-                    self.affinity.update((t.topology_key, labels[t.topology_key]) for t in to if t.topology_key in labels)
+                    keys = [t.topology_key for t in to if t.topology_key in labels]
+                    self.affinity.update((k, labels[k]) for k in keys)
                 for t in off:
                     if matches(t, q, other, world, True) and t.topology_key in labels:
                         self.anti[(t.topology_key, labels[t.topology_key])] += 1
@@ -67,7 +67,8 @@ class PlainAffinity:
         near = all(self.affinity[(t.topology_key, labels[t.topology_key])] > 0 for t in self.to)
         if not near and not (not +self.affinity and self.first):
             return Reason.AFFINITY
-        if any(self.anti[(t.topology_key, labels.get(t.topology_key, ""))] > 0 for t in self.off if t.topology_key in labels):
+        keys = [t.topology_key for t in self.off if t.topology_key in labels]
+        if any(self.anti[(k, labels[k])] > 0 for k in keys):
             return Reason.ANTI_AFFINITY
         if any(self.existing[pair] > 0 for pair in labels.items()):
             return Reason.EXISTING_ANTI_AFFINITY

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from builders import node
-
 from vcscheduler.placement.images import ImageTable
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from builders import StubSession, World, affinity, node, pod, spread, term
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_rules import PlainAffinity, PlainSpread, required
 
+from builders import StubSession, World, affinity, node, pod, spread, term
 from vcscheduler.model.status import TaskStatus
 from vcscheduler.model.task import Task
 from vcscheduler.objects import Pod

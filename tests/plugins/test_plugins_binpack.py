@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from builders import World, node, pod
 
+from builders import World, node, pod
 from vcscheduler.plugins.binpack import BinpackPlugin
 
 ARGUMENTS = {"binpack.weight": 10, "binpack.cpu": 2, "binpack.memory": 3}

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from builders import World, affinity, expressions, node, pod, spread, term
 
+from builders import World, affinity, expressions, node, pod, spread, term
 from vcscheduler.objects import ReplicaSet, Service
 from vcscheduler.placement.rules import ScoringFailed
 from vcscheduler.plugins.nodeorder import NodeOrderPlugin

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from builders import World, affinity, expressions, node, pod, spread, term
 
+from builders import World, affinity, expressions, node, pod, spread, term
 from vcscheduler.model.status import Code
 from vcscheduler.plugins.predicates import PredicatesPlugin
 
@@ -237,7 +237,8 @@ def test_label_keys_are_merged_into_the_selector() -> None:
     world.place(pod("old", labels={"app": "x", "version": "1"}), "a1")
     keys = term("zone", {"app": "x"}, matchLabelKeys=["version", "absent"])
     session = open_session(world)
-    assert session.fitting(pod("p1", labels={"app": "x", "version": "1"}, affinity=affinity(off=[keys]))) == ["b1", "x1"]
+    same = pod("p1", labels={"app": "x", "version": "1"}, affinity=affinity(off=[keys]))
+    assert session.fitting(same) == ["b1", "x1"]
     new = pod("p2", labels={"app": "x", "version": "2"}, affinity=affinity(off=[keys]))
     assert session.fitting(new) == ["a1", "a2", "b1", "x1"]
     other = term("zone", {"app": "x"}, mismatchLabelKeys=["version"])

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from builders import StubSession, World, expressions, node, pod
 
+from builders import StubSession, World, expressions, node, pod
 from vcscheduler.model.status import Code
 from vcscheduler.objects import (
     CSIDriver,
@@ -67,7 +67,12 @@ class Storage(World):
     ) -> None:
         obj = msgspec.convert(
             {
-                "metadata": {"name": name, "namespace": "ns", "annotations": BOUND if bound else {}, **(metadata or {})},
+                "metadata": {
+                    "name": name,
+                    "namespace": "ns",
+                    "annotations": BOUND if bound else {},
+                    **(metadata or {}),
+                },
                 "spec": {
                     "accessModes": ["ReadWriteOnce"],
                     "storageClassName": kind,
@@ -123,7 +128,8 @@ def test_claims_that_cannot_be_used_fail_the_pod_before_any_node() -> None:
     assert failed(no_zones, using("going")) == start + 'persistentvolumeclaim "going" is being deleted'
     zones = world.open()
     assert failed(zones, using("now")) == "plugin VolumeZone pre-predicates failed PersistentVolume had no name"
-    assert failed(zones, using("absent")).endswith('VolumeZone pre-predicates failed persistentvolumeclaim "absent" not found')
+    missing = 'VolumeZone pre-predicates failed persistentvolumeclaim "absent" not found'
+    assert failed(zones, using("absent")).endswith(missing)
 
 
 def test_ephemeral_claims_belong_to_their_pod() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from builders import World, node, pod
 
+from builders import World, node, pod
 from vcscheduler.config.arguments import ArgumentError
 from vcscheduler.model.status import Code
 from vcscheduler.plugins.resource_strategy_fit import ResourceStrategyFitPlugin

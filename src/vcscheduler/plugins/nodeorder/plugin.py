@@ -146,8 +146,8 @@ class BatchScores(NodeScorer):
             normalised_scores = self._normalised(task)
         except ScoringFailed:
             return None
-        if any(int(n.raw.min()) < 0 for n in normalised_scores):
-            return None  # would be out of range, which only the scorer itself reports
+        if any(weight < 0 for _, weight in NodeRules.of(task.cls).preferred):
+            return None  # may be out of range, which only the scorer itself reports
         return KernelScores(
             least=weights.least,
             most=weights.most,

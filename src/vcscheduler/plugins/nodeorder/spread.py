@@ -19,6 +19,7 @@ from vcscheduler.plugins.nodeorder.arithmetic import MAX_SCORE, divide, rounded
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
+_CONTROLLERS = frozenset(("ReplicationController", "ReplicaSet", "StatefulSet"))
 
 
 class DefaultSelectors:
@@ -35,12 +36,15 @@ class DefaultSelectors:
     def of(self, task: Task) -> tuple[Requirement, ...]:
         """Requirements that select a pod's kin; empty = nothing does."""
         listers, meta = self._listers, task.pod.metadata
+        owner = controller_of(meta) if meta.owner_references else None
+        services = self._services_of(task.namespace)
+        if not services and (owner is None or owner.kind not in _CONTROLLERS):
+            return ()
         merged: dict[str, str] = {}
-        for selector, labels in self._services_of(task.namespace):
+        for selector, labels in services:
             if selector.matches(meta.labels):
                 merged.update(labels)
         extra: tuple[Requirement, ...] = ()
-        owner = controller_of(meta)
         if owner is not None:
             key = f"{task.namespace}/{owner.name}"
             kind = (owner.kind, owner.api_version)
