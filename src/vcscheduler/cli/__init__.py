@@ -1,0 +1,1 @@
+"""The command line: one module a command. Whatever is heavy is imported when a command runs."""

@@ -1,0 +1,90 @@
+"""``vcscheduler config``: look at scheduler configurations before they are used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vcscheduler.cli.errors import BAD_INPUT, fail, reports_mistakes
+from vcscheduler.cli.output import Format, print_data
+
+if TYPE_CHECKING:
+    from vcscheduler.config import ParsedConfiguration
+    from vcscheduler.framework.registry import Registry
+
+app = typer.Typer(help="Check scheduler configurations.", no_args_is_help=True)
+
+
+@app.callback()
+def _config() -> None:
+    """Check scheduler configurations."""
+
+
+@app.command("check")
+@reports_mistakes
+def check(
+    file: Annotated[Path, typer.Argument(help="A volcano-scheduler.conf; - is standard input.")],
+    plugins_dir: Annotated[str, typer.Option(help="Directory of custom plugins, whose names are then known.")] = "",
+    output: Annotated[Format, typer.Option("--output", "-o", help="How to print the findings.")] = Format.TABLE,
+) -> None:
+    """Say what in a configuration will not do what its author thinks.
+
+    Prints one finding a line: FILE:LINE:COLUMN: level: what is wrong. Exit code 0 if there are only warnings or
+    nothing, 2 if there are errors or the file is no configuration at all.
+    """
+    from vcscheduler.config import ConfigurationError, check_configuration
+    from vcscheduler.framework.registry import Registry
+
+    registry = Registry.default(plugins_dir)
+    try:
+        parsed = parse(file, registry)
+        findings = check_configuration(
+            parsed, registry.action_names, registry.plugin_names, registry.known_arguments()
+        )
+    except ConfigurationError as error:
+        findings = list(error.findings)
+    if output is not Format.TABLE:
+        print_data(
+            [
+                {
+                    "level": each.level,
+                    "file": each.source,
+                    "line": each.line,
+                    "column": each.column,
+                    "field": each.field,
+                    "message": each.message,
+                }
+                for each in findings
+            ],
+            output,
+        )
+    else:
+        for each in findings:
+            place = f"{each.source}:{each.line}:{each.column}" if each.line else each.source
+            message = f"{each.field}: {each.message}" if each.field else each.message
+            typer.echo(f"{place}: {each.level}: {message}")
+        errors = sum(each.level == "error" for each in findings)
+        typer.echo(f"{errors} errors, {len(findings) - errors} warnings")
+    if any(each.level == "error" for each in findings):
+        raise typer.Exit(BAD_INPUT)
+
+
+def parse(file: Path, registry: Registry) -> ParsedConfiguration:
+    """Read a configuration file, or standard input for ``-``.
+
+    Raises:
+        ConfigurationError: it is no configuration.
+        typer.Exit: it cannot be read.
+    """
+    from vcscheduler.config import parse_configuration
+
+    try:
+        text = typer.get_binary_stream("stdin").read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        fail(f"{file}: cannot be read: {error.strerror}")
+    source = "<stdin>" if str(file) == "-" else str(file)
+    return parse_configuration(
+        text, source, known_actions=registry.action_names, known_plugins=registry.plugin_names
+    )

@@ -1,0 +1,59 @@
+"""What commands print with: formats, a console that knows its width, a line of progress."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDTH = 100
+"""Of what is printed into files and pipes, unless COLUMNS says otherwise."""
+
+
+class Format(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def console() -> Console:
+    """Standard output. Colours only on a terminal, and never with NO_COLOR."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def print_data(data: object, form: Format) -> None:
+    """Plain data as JSON or YAML, keys in their order."""
+    if form is Format.JSON:
+        import json
+
+        typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        return
+    import yaml
+
+    typer.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=False), nl=False)
+
+
+@contextmanager
+def progress(text: str) -> Iterator[Callable[[str], None]]:
+    """A line on standard error that says what is going on, while it goes on; the function it gives changes the text.
+    Nothing at all where standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text) as status:
+        yield lambda new: status.update(new)
