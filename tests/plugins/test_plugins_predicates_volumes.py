@@ -300,6 +300,16 @@ def test_kernels_leave_pods_with_claims_to_the_search() -> None:
     assert session.filters[0].kernel(task) is None
 
 
+def test_the_time_that_binding_may_take_is_that_of_the_first_session() -> None:
+    world = Storage()
+    world.volume("pv")
+    world.claim("one")
+    world.open(**{"volumebinding.bindTimeoutSeconds": 5})
+    session = world.open(**{"volumebinding.bindTimeoutSeconds": 7})
+    task = put(session, using("one"), "n1")
+    assert plan_of(session, task) == VolumePlan("n1", (("pv", "ns/one"),), (), 5)
+
+
 # --- attach limits ----------------------------------------------------------------------------------------------------
 
 

@@ -13,15 +13,19 @@ _KEY = "predicates.assumptions"
 
 
 class Assumptions:
-    def __init__(self) -> None:
+    """``bind_timeout_seconds``: how long a bind waits for its volumes. Quirk: the first session's argument holds for
+    the life of the scheduler."""
+
+    def __init__(self, bind_timeout_seconds: int) -> None:
+        self.bind_timeout_seconds = bind_timeout_seconds
         self._volumes: dict[str, tuple[PersistentVolume, str]] = {}
         self._claims: dict[str, tuple[PersistentVolumeClaim, str]] = {}
 
     @classmethod
-    def of(cls, store: dict[str, object]) -> Assumptions:
+    def of(cls, store: dict[str, object], bind_timeout_seconds: int) -> Assumptions:
         found = store.get(_KEY)
         if not isinstance(found, cls):
-            found = store[_KEY] = cls()
+            found = store[_KEY] = cls(bind_timeout_seconds)
         return found
 
     def bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:

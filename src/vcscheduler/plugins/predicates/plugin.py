@@ -37,7 +37,7 @@ class PredicatesPlugin(Plugin):
     def on_session_open(self, ssn: Session) -> None:
         self.ssn = ssn
         self.options = Options.read(self.arguments)
-        self.assumptions = Assumptions.of(ssn.store)
+        self.assumptions = Assumptions.of(ssn.store, self.options.bind_timeout_seconds)
         self.assumptions.drop_gone(ssn.listers)
         self.cluster = ClusterIndex.of(ssn.store, ssn.table, ssn.uid)
         ssn.add_pre_predicate_fn(self.name, self.pre_predicate, run=self.pre_predicated)

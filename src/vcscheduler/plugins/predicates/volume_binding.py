@@ -39,11 +39,12 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 @dataclass(frozen=True, slots=True)
 class VolumePlan:
     """What binding a pod has to write before: volumes given to claims (volume name, ``namespace/name`` of the claim),
-    and claims that get ``node`` as their selected node, to be provisioned there."""
+    and claims that get ``node`` as their selected node, to be provisioned there. All must be bound within the time."""
 
     node: str
     bindings: tuple[tuple[str, str], ...]
     provisions: tuple[str, ...]
+    timeout_seconds: int = 600
 
 
 @dataclass(slots=True)
@@ -289,7 +290,8 @@ class VolumeState:
                     bindings.append((volumes[int(chosen[i])].name, claim.key))
                 else:
                     provisions.append(claim.key)
-            return VolumePlan(node, tuple(bindings), tuple(provisions))
+            timeout = self._assumptions.bind_timeout_seconds
+            return VolumePlan(node, tuple(bindings), tuple(provisions), timeout)
         return None
 
     @property
