@@ -19,6 +19,7 @@ from vcscheduler.model.nodes import Node
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.status import BINDING, PENDING, RELEASING
 from vcscheduler.model.task import Task
+from vcscheduler.model.topology import Topology
 from vcscheduler.objects import Condition, KubernetesObject, Pod, PodGroup, QueueStatus
 from vcscheduler.objects import Queue as QueueObject
 
@@ -50,6 +51,10 @@ class SchedulerCache(ClusterState):
         self.active: dict[str, Job] = {}
         self.bound: list[tuple[list[Task], list[str]]] = []
         cluster.start(self)
+
+    @property
+    def topology(self) -> Topology:
+        return self.network.topology
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -84,7 +89,8 @@ class SchedulerCache(ClusterState):
             self._read_again(task)
         self._resync = []
         self.bound = []
-        changed = self.changed
+        changed = [job for job in self.changed.values() if job.id in self.jobs]
+        self.network.begin_session(changed, self.left)
         if self.left:
             for id in self.left:
                 self.aggregates.forget(id)
@@ -92,12 +98,11 @@ class SchedulerCache(ClusterState):
                 self.active.pop(id, None)
             self.left = []
         if changed:
-            jobs = [job for job in changed.values() if job.id in self.jobs]
-            self.aggregates.refresh(jobs)
-            for job in jobs:
+            self.aggregates.refresh(changed)
+            for job in changed:
                 self.unsettled[job.id] = job
                 self._note_work(job)
-            self.changed = {}
+        self.changed = {}
 
     def _note_work(self, job: Job) -> None:
         if job.is_pending or job.counts[PENDING]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from vcscheduler.cache.claims import ClaimPending, csi_limits, csi_volumes
+from vcscheduler.cache.network import Network
 from vcscheduler.model.job import Job
 from vcscheduler.model.listers import Listers
 from vcscheduler.model.nodes import NodeConflict, NodeTable
@@ -28,10 +29,10 @@ from vcscheduler.objects import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    HyperNode,
     KubernetesObject,
     Namespace,
     Node,
-    ResourceClaim,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
@@ -40,6 +41,7 @@ from vcscheduler.objects import (
     PriorityClass,
     ReplicaSet,
     ReplicationController,
+    ResourceClaim,
     ResourceQuota,
     Service,
     StatefulSet,
@@ -97,6 +99,7 @@ class ClusterState:
         )
         self._ignored_provisioners = frozenset((*ignored_provisioners, "rancher.io/local-path", "hostpath.csi.k8s.io"))
         self.table = NodeTable()
+        self.network = Network(self.table)
         self.queues: dict[str, Queue] = {}
         self.jobs: dict[str, Job] = {}
         self.listers = Listers()
@@ -119,6 +122,7 @@ class ClusterState:
             PodGroup: self._on_pod_group,
             QueueObject: self._on_queue,
             PriorityClass: self._on_priority_class,
+            HyperNode: self.network.on_hyper_node,
             **dict.fromkeys(_LISTED, self._on_listed),
         }
 
@@ -302,6 +306,7 @@ class ClusterState:
     # --- nodes ------------------------------------------------------------------------------------------------------
 
     def _on_node(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
+        self.network.on_node(old, new)
         if isinstance(new, Node):
             labels = new.metadata.labels
             if self._node_selector and not any(labels.get(k) == v for k, v in self._node_selector):

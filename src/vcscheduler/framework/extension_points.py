@@ -19,6 +19,7 @@ from vcscheduler.model.nodes import Node
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.status import EvictionKind, Vote
 from vcscheduler.model.task import Task
+from vcscheduler.model.topology import GradientPurpose
 from vcscheduler.placement.adapters import BatchScorer, PerNodeFilter, PerNodeScorer
 from vcscheduler.placement.rules import NodeFilter, NodeScorer
 
@@ -26,6 +27,8 @@ F = TypeVar("F")
 T = TypeVar("T")
 Compare = Callable[[T, T], float]
 Victims = tuple[list[Task], Vote]
+#: Domains by name, in groups to be tried one after another.
+Gradients = list[list[str]]
 
 
 class Point(Generic[F]):
@@ -165,6 +168,15 @@ class ExtensionPoints:
         self._filters: Point[NodeFilter] = Point(t, "enable_predicate")
         self._scorers: Point[list[NodeScorer]] = Point(t, "enable_node_order")
         self._best_node: Point[Callable[[Task, dict[float, list[Node]]], Node | None]] = Point(t, "enable_best_node")
+        self._job_gradients: Point[Callable[[Job, str, GradientPurpose], Gradients]] = Point(
+            t, "enabled_hyper_node_gradient"
+        )
+        self._sub_job_gradients: Point[Callable[[SubJob, str, GradientPurpose], Gradients]] = Point(
+            t, "enabled_hyper_node_gradient"
+        )
+        self._hyper_node_order: Point[Callable[[SubJob, list[str]], dict[str, float]]] = Point(
+            t, "enabled_hyper_node_order"
+        )
         self._queue_report: Point[Callable[[Queue], QueueStanding | None]] = Point(t, None)
         self.event_handlers: list[EventHandler] = []
         self._binders: dict[str, object] = {}
@@ -447,6 +459,41 @@ class ExtensionPoints:
     @property
     def best_node_fns(self) -> list[Callable[[Task, dict[float, list[Node]]], Node | None]]:
         return self._best_node.all
+
+    # --- network domains (spec 06 §A7) --------------------------------------------------------------------------
+
+    def add_hyper_node_gradient_for_job_fn(
+        self, name: str, fn: Callable[[Job, str, GradientPurpose], Gradients]
+    ) -> None:
+        """``fn(job, start, purpose)``: which domains inside ``start`` to try, in which groups."""
+        self._job_gradients.add(name, fn)
+
+    def hyper_node_gradients_for_job(self, job: Job, start: str, purpose: GradientPurpose) -> Gradients:
+        """By the first plugin that has a say; the start alone if none has."""
+        for f in self._job_gradients.all:
+            return f(job, start, purpose)
+        return [[start]]
+
+    def add_hyper_node_gradient_for_sub_job_fn(
+        self, name: str, fn: Callable[[SubJob, str, GradientPurpose], Gradients]
+    ) -> None:
+        self._sub_job_gradients.add(name, fn)
+
+    def hyper_node_gradients_for_sub_job(self, sub_job: SubJob, start: str, purpose: GradientPurpose) -> Gradients:
+        for f in self._sub_job_gradients.all:
+            return f(sub_job, start, purpose)
+        return [[start]]
+
+    def add_hyper_node_order_fn(self, name: str, fn: Callable[[SubJob, list[str]], dict[str, float]]) -> None:
+        """``fn(sub_job, domains)``: a score for each domain that could take the sub-job."""
+        self._hyper_node_order.add(name, fn)
+
+    def hyper_node_scores(self, sub_job: SubJob, domains: list[str]) -> dict[str, float]:
+        scores = dict.fromkeys(domains, 0.0)
+        for f in self._hyper_node_order.all:
+            for name, score in f(sub_job, domains).items():
+                scores[name] += score
+        return scores
 
     # --- the rest -----------------------------------------------------------------------------------------------
 

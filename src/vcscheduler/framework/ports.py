@@ -11,6 +11,7 @@ from vcscheduler.model.listers import Listers
 from vcscheduler.model.nodes import Node, NodeTable
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.task import Task
+from vcscheduler.model.topology import Topology
 from vcscheduler.objects import PodGroup
 from vcscheduler.objects.pod import Pod
 
@@ -27,6 +28,10 @@ class SessionCache(Protocol):
 
     @property
     def queues(self) -> dict[str, Queue]: ...
+
+    @property
+    def topology(self) -> Topology:
+        """The network domains; limits and domains of jobs agree with it."""
 
     @property
     def listers(self) -> Listers: ...

@@ -37,6 +37,7 @@ from vcscheduler.model.status import (
     TaskStatus,
 )
 from vcscheduler.model.task import Task
+from vcscheduler.model.topology import Topology
 from vcscheduler.placement.runs import ClassStates, Runs
 from vcscheduler.placement.search import Cursor, Sampling, Search
 
@@ -107,6 +108,11 @@ class Session(ExtensionPoints, SimulationPoints):
     def unsettled_jobs(self) -> list[Job]:
         """Jobs whose status may have to be written: changed, not at rest, or touched by this session."""
         return list({**self.cache.unsettled, **self.touched}.values())
+
+    @property
+    def topology(self) -> Topology:
+        """The network domains over the session's nodes."""
+        return self.cache.topology
 
     @functools.cached_property
     def active_jobs(self) -> list[Job]:

@@ -58,6 +58,7 @@ class SubJob:
         "allocated_hyper_node",
         "counts",
         "group_id",
+        "hard_tier",
         "id",
         "job",
         "match_index",
@@ -78,8 +79,21 @@ class SubJob:
         self.tasks: dict[str, Task] = {}
         self.counts: Counts = [0] * _COUNTS
         self.network_topology: NetworkTopologySpec | None = None
+        #: Set when a session opens: up to which tier the sub-job may spread; None = no limit of its own.
+        self.hard_tier: int | None = None
         self.allocated_hyper_node = ""
         self.nominated_hyper_node = ""
+
+    @property
+    def pending_request(self) -> Resources:
+        """What all Pending tasks ask for, also those that are gated."""
+        if self.tasks is self.job.tasks:
+            return self.job.pending_request
+        total = Resources()
+        for task in self.tasks.values():
+            if task.status is PENDING:
+                total.add(task.resreq)
+        return total
 
     @property
     def is_ready(self) -> bool:
@@ -113,6 +127,7 @@ class Job:
         self.min_resources: Resources | None = None
         self.preemptable = False
         self.network_topology: NetworkTopologySpec | None = None
+        self.hard_tier: int | None = None
         self.allocated_hyper_node = ""
         self.tasks: dict[str, Task] = {}
         self.counts: Counts = [0] * _COUNTS
@@ -154,6 +169,8 @@ class Job:
             self._reset_sub_jobs()
         elif not self._policies:
             self.default_sub_job.min_available = self.min_available
+        if self.id in self.sub_jobs:
+            self.default_sub_job.network_topology = self.network_topology
         self.load_status()
 
     def unset_pod_group(self) -> None:
@@ -175,6 +192,11 @@ class Job:
     @property
     def has_network_topology(self) -> bool:
         return self.network_topology is not None or any(s.network_topology is not None for s in self.sub_jobs.values())
+
+    @property
+    def has_hard_topology(self) -> bool:
+        """Whether the session holds the job or a sub-job of it to some tier (spec 06 §A5.4)."""
+        return self.hard_tier is not None or any(s.hard_tier is not None for s in self.sub_jobs.values())
 
     @property
     def is_pending(self) -> bool:
@@ -265,6 +287,11 @@ class Job:
             task.sub_job = None
         for task in self.tasks.values():
             self._join_sub_job(task)
+
+    def drop_empty_sub_jobs(self) -> None:
+        """A session sees only sub-jobs that have tasks (spec 06 §A6.3)."""
+        if self._policies:
+            self.sub_jobs = {id: s for id, s in self.sub_jobs.items() if s.tasks}
 
     def _join_sub_job(self, task: Task) -> None:
         sub_job = self._sub_job_for(task)
