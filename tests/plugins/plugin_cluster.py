@@ -69,6 +69,7 @@ class FakeCache:
         self.listers = Listers()
         self.aggregates = Aggregates()
         self.unsettled: dict[str, Job] = {}
+        self.active = self.jobs
         self.store: dict[str, object] = {}
         self.events: list[tuple[str, str, str, str]] = []
 
@@ -225,13 +226,16 @@ class Cluster:
         arguments: Mapping[str, object] | None = None,
         flags: Mapping[str, Any] | None = None,
         options: SchedulerOptions | None = None,
+        metrics: Mapping[str, str] | None = None,
     ) -> Session:
         """A session in which each plugin is a tier of its own. ``arguments`` and ``flags`` go to all of them."""
         self.cache.aggregates.refresh(self.cache.jobs.values())
         self.cache.unsettled = dict(self.cache.jobs)
         given = Arguments(dict(arguments or {}))
         tiers = tuple(Tier((PluginOption(name=p.name, arguments=given, **(flags or {})),)) for p in plugins)
-        configuration = SchedulerConfiguration(actions=("enqueue", "allocate"), tiers=tiers)
+        configuration = SchedulerConfiguration(
+            actions=("enqueue", "allocate"), tiers=tiers, metrics=dict(metrics or {})
+        )
         ssn = Session(self.cache, configuration, options or SchedulerOptions(), self.now, uid="session-1")  # type: ignore[arg-type]
         for p in plugins:
             plugin = p(given)

@@ -85,8 +85,7 @@ def _node_load(document: Document, name: str, entry: Any, now: datetime) -> Node
     for key in ("cpu", "memory"):
         value = entry.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            at = (name, key) if key in entry else (name,)
-            raise _mistake(document, at, f"{key}: expected a number of percent, found {value!r}")
+            raise _mistake(document, (name, key), f"expected a number of percent, found {value!r}")
         percent[key] = float(value)
     time = now
     if "time" in entry:
@@ -95,7 +94,7 @@ def _node_load(document: Document, name: str, entry: Any, now: datetime) -> Node
         except (TypeError, ValueError):
             time = datetime.min
         if time.tzinfo is None:
-            message = f"time: expected a time with zone such as 2026-03-01T12:00:00Z, found {entry['time']!r}"
+            message = f"expected a time with zone such as 2026-03-01T12:00:00Z, found {entry['time']!r}"
             raise _mistake(document, (name, "time"), message)
     return NodeLoad(percent["cpu"], percent["memory"], time)
 
