@@ -36,12 +36,13 @@ def divide(total: Resources, claims: Sequence[Claim]) -> list[Resources]:
     keeps its weight for one more round, so the others receive the rest in halving steps (Quirk).
     """
     names = _names(total, claims)
-    remaining, listed = _row(total, names)
-    request, _ = _matrix([c.request for c in claims], names)
-    limit, limited = _matrix([c.real_capability for c in claims], names)
-    limit[~limited] = np.inf
-    guarantee, guaranteed = _matrix([c.guarantee for c in claims], names)
-    guaranteed &= guarantee >= 0
+    remaining, listed = _values([total], names)[0], _listed([total], names)[0]
+    request = _values([c.request for c in claims], names)
+    limits = [c.real_capability for c in claims]
+    limit = np.where(_listed(limits, names), _values(limits, names), np.inf)
+    guarantees = [c.guarantee for c in claims]
+    guarantee = _values(guarantees, names)
+    guaranteed = _listed(guarantees, names) & (guarantee >= 0)
     weight = np.array([c.weight for c in claims], dtype=np.float64)
     deserved = np.zeros_like(request)
     held = np.zeros_like(guaranteed)
@@ -86,18 +87,16 @@ def _names(total: Resources, claims: Sequence[Claim]) -> list[str]:
     return [CPU, MEMORY, *sorted(scalars)]
 
 
-def _row(r: Resources, names: list[str]) -> tuple[FloatArray, BoolArray]:
-    listed = r.scalars or {}
-    return np.array([r.get(n) for n in names]), np.array([i < 2 or n in listed for i, n in enumerate(names)])
+def _values(vectors: Sequence[Resources], names: list[str]) -> FloatArray:
+    """[vectors, names], 0 for what is not listed."""
+    rows = [[v.cpu, v.memory, *((v.scalars or {}).get(n, 0.0) for n in names[2:])] for v in vectors]
+    return np.array(rows, dtype=np.float64).reshape(len(vectors), len(names))
 
 
-def _matrix(vectors: Sequence[Resources], names: list[str]) -> tuple[FloatArray, BoolArray]:
-    rows = [_row(v, names) for v in vectors]
-    shape = (len(vectors), len(names))
-    return (
-        np.array([values for values, _ in rows]).reshape(shape),
-        np.array([listed for _, listed in rows], dtype=np.bool_).reshape(shape),
-    )
+def _listed(vectors: Sequence[Resources], names: list[str]) -> BoolArray:
+    """[vectors, names], whether a vector lists the name; cpu and memory always are."""
+    rows = [[True, True, *(n in (v.scalars or {}) for n in names[2:])] for v in vectors]
+    return np.array(rows, dtype=np.bool_).reshape(len(vectors), len(names))
 
 
 def _vector(values: FloatArray, listed: BoolArray, names: list[str]) -> Resources:

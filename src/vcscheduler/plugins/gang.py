@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from vcscheduler.framework.plugin import Plugin
 from vcscheduler.model.job import PENDING_BEST_EFFORT, Job, SubJob, new_condition, ready_count
-from vcscheduler.model.status import ALLOCATED_STATUSES, PENDING, PIPELINED, EvictionKind, Vote
+from vcscheduler.model.status import (
+    ALLOCATED_STATUSES,
+    FAILED,
+    PENDING,
+    PIPELINED,
+    RELEASING,
+    UNKNOWN,
+    EvictionKind,
+    Vote,
+)
 from vcscheduler.model.task import Task
 
 if TYPE_CHECKING:
@@ -69,11 +78,12 @@ class GangPlugin(Plugin):
 
 def job_valid(job: Job) -> tuple[str, str] | None:
     """Whether the job's pods, placed or not, can make a gang at all."""
-    if not job.tasks_valid:
+    if job.task_min_available and not job.tasks_valid:
         return "NotEnoughPodsOfTask", "Not enough valid pods of each task for gang-scheduling"
     if job.min_sub_jobs and not job.sub_jobs_valid:
         return "NotEnoughPodsOfTask", "Not enough valid subGroups of each task for gang-scheduling"
-    valid = job.valid_tasks
+    c = job.counts
+    valid = len(job.tasks) - c[RELEASING] - c[FAILED] - c[UNKNOWN]
     if valid < job.min_available:
         return (
             "NotEnoughTasks",
@@ -83,7 +93,11 @@ def job_valid(job: Job) -> tuple[str, str] | None:
 
 
 def job_ready(job: Job) -> bool:
-    return job.is_ready and job.tasks_ready and (not job.min_sub_jobs or job.sub_jobs_ready)
+    return (
+        job.is_ready
+        and (not job.task_min_available or job.tasks_ready)
+        and (not job.min_sub_jobs or job.sub_jobs_ready)
+    )
 
 
 def tasks_until_ready(job: Job, task: Task) -> int | None:
@@ -91,7 +105,7 @@ def tasks_until_ready(job: Job, task: Task) -> int | None:
     tasks of this role alone cannot bring that about. Best-effort tasks count as ready while still Pending, so placing
     them brings nothing."""
     needed = job.min_available - job.ready_tasks - job.counts[PENDING_BEST_EFFORT]
-    if job.roles_checked:
+    if job.task_min_available and job.roles_checked:
         for role, minimum in job.task_min_available.items():
             lacking = minimum - job.role_ready(role)
             if lacking > 0:
@@ -114,9 +128,12 @@ def tasks_until_ready(job: Job, task: Task) -> int | None:
 
 
 def job_pipelined(job: Job) -> Vote:
-    if job.is_pipelined and job.tasks_pipelined and (not job.min_sub_jobs or job.sub_jobs_pipelined):
-        return Vote.PERMIT
-    return Vote.REJECT
+    pipelined = (
+        job.is_pipelined
+        and (not job.task_min_available or job.tasks_pipelined)
+        and (not job.min_sub_jobs or job.sub_jobs_pipelined)
+    )
+    return Vote.PERMIT if pipelined else Vote.REJECT
 
 
 def sub_job_pipelined(sub_job: SubJob) -> Vote:

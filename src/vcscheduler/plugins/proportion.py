@@ -18,7 +18,7 @@ from vcscheduler.model.resources import Resources
 from vcscheduler.model.status import Vote
 from vcscheduler.model.task import Task
 from vcscheduler.plugins.deserved import Claim, divide
-from vcscheduler.plugins.shares import DominantShare, beyond, real_capability, times_within
+from vcscheduler.plugins.shares import DominantShare, beyond, real_capability, times_within, within
 from vcscheduler.plugins.simulated import SimulatedQueues
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class QueueAttributes:
 class _Division:
     """What the last session worked out, and from what."""
 
-    inputs: object
+    specs: object
+    requests: object
     real: dict[str, Resources]
     deserved: dict[str, Resources]
 
@@ -113,12 +114,8 @@ class ProportionPlugin(Plugin):
 
     def _open_queues(self) -> dict[str, QueueAttributes]:
         ssn = self.ssn
-        sums = {
-            name: s
-            for name in sorted(ssn.aggregates.queues())
-            if (s := ssn.aggregates.queue(name)) is not None
-        }
-        sums = {name: s for name, s in sums.items() if name in ssn.queues}
+        names = [name for name in sorted(ssn.aggregates.queues()) if name in ssn.queues]
+        sums = {name: s for name in names if (s := ssn.aggregates.queue(name)) is not None}
         division = self._divide({name: s.request for name, s in sums.items()})
         return {
             name: QueueAttributes(
@@ -135,24 +132,27 @@ class ProportionPlugin(Plugin):
     def _divide(self, requests: dict[str, Resources]) -> _Division:
         ssn, total = self.ssn, self.ssn.total
         # Vectors of a queue's spec compare by identity, sums by value.
-        inputs = (
+        specs = (
             (total.cpu, total.memory, total.scalars),
             [(q.name, q.weight, q.capability, q.guarantee) for q in ssn.queues.values()],
-            [(name, r.cpu, r.memory, r.scalars) for name, r in requests.items()],
         )
+        wanted = [(name, r.cpu, r.memory, r.scalars) for name, r in requests.items()]
         last = ssn.store.get(self.name)
-        if isinstance(last, _Division) and last.inputs == inputs:
-            return last
-        guaranteed = Resources()
-        for q in ssn.queues.values():
-            guaranteed.add(q.guarantee)
-        unreserved = total.above(guaranteed)
-        real = {name: real_capability(unreserved, ssn.queues[name]) for name in requests}
+        if isinstance(last, _Division) and last.specs == specs:
+            if last.requests == wanted:
+                return last
+            real = last.real
+        else:
+            guaranteed = Resources()
+            for q in ssn.queues.values():
+                guaranteed.add(q.guarantee)
+            unreserved = total.above(guaranteed)
+            real = {name: real_capability(unreserved, q) for name, q in ssn.queues.items()}
         claims = [
             Claim(ssn.queues[name].weight, request, real[name], ssn.queues[name].guarantee)
             for name, request in requests.items()
         ]
-        division = _Division(inputs, real, dict(zip(requests, divide(total, claims))))
+        division = _Division(specs, wanted, real, dict(zip(requests, divide(total, claims))))
         ssn.store[self.name] = division
         return division
 
@@ -185,7 +185,7 @@ class ProportionPlugin(Plugin):
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         q = self.attributes.get(queue.name)
-        return q is not None and queue.is_open and not beyond(task.resreq, q.deserved, q.allocated)
+        return q is not None and queue.is_open and within(task.resreq, q.deserved, q.allocated)
 
     def allocatable_times(self, queue: Queue, task: Task, k: int) -> int:
         q = self.attributes.get(queue.name)
@@ -201,7 +201,7 @@ class ProportionPlugin(Plugin):
         request = Resources()
         for t in tasks:
             request.add(t.resreq)
-        return not beyond(request, q.deserved, q.allocated)
+        return within(request, q.deserved, q.allocated)
 
     # --- admission --------------------------------------------------------------------------------------------
 
@@ -264,7 +264,7 @@ class ProportionPlugin(Plugin):
         note, q = state.get(self.name), self.attributes.get(queue.name)
         if not isinstance(note, SimulatedQueues) or q is None:
             return False
-        return not beyond(task.resreq, q.deserved, note.allocated(q))
+        return within(task.resreq, q.deserved, note.allocated(q))
 
     def simulate(self, state: State, task: Task, times: int) -> str | None:
         note, job = state.get(self.name), self.ssn.jobs.get(task.job_id)

@@ -58,8 +58,23 @@ def beyond(ask: Resources, limit: Resources, *held: Resources, less: Resources |
     return over
 
 
+def within(ask: Resources, limit: Resources, held: Resources) -> bool:
+    """Whether ``ask`` on top of ``held`` stays within ``limit``; the same as an empty :func:`beyond`, but faster."""
+    if ask.cpu > 0 and held.cpu + ask.cpu > limit.cpu:
+        return False
+    if ask.memory > 0 and held.memory + ask.memory > limit.memory:
+        return False
+    if ask.scalars:
+        for n, v in ask.scalars.items():
+            if n != PODS and v > 0 and held.get(n) + v > limit.get(n):
+                return False
+    return True
+
+
 def times_within(ask: Resources, limit: Resources, held: Resources, k: int) -> int:
     """How often ``ask`` can be added to ``held``, one after the other, without exceeding ``limit``; at most ``k``."""
+    if k <= 1:
+        return k if within(ask, limit, held) else 0
     if ask.cpu > 0:
         k = _times(held.cpu, ask.cpu, limit.cpu, k)
     if ask.memory > 0:

@@ -55,8 +55,9 @@ class QueueAccount:
         return self.chain[level] if level < len(self.chain) else None
 
     def open(self, sums: QueueSums) -> None:
-        """Count the queue's own jobs, here and upwards."""
-        for account in self.chain:
+        """Count the queue's own jobs, here and upwards. A queue with jobs has nothing below it."""
+        self.allocated, self.inqueue, self.elastic = sums.allocated, sums.inqueue, sums.elastic
+        for account in self.ancestors:
             account.allocated.add(sums.allocated)
             account.inqueue.add(sums.inqueue)
             account.elastic.add(sums.elastic)

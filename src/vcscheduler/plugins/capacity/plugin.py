@@ -19,7 +19,7 @@ from vcscheduler.plugins.capacity.devices import EXCEEDED, DeviceQuotas
 from vcscheduler.plugins.capacity.limits import NotReady, QueueLimits, flat_limits, tree_limits
 from vcscheduler.plugins.capacity.reclaim import Reclaim, any_ancestor_below_deserved
 from vcscheduler.plugins.notices import nothing_to_say, say_once
-from vcscheduler.plugins.shares import beyond, times_within
+from vcscheduler.plugins.shares import beyond, times_within, within
 from vcscheduler.plugins.simulated import SimulatedQueues
 
 if TYPE_CHECKING:
@@ -213,8 +213,9 @@ class CapacityPlugin(Plugin):
             chain = account.chain[1:]
         else:
             chain = account.chain
-        if any(beyond(request, a.limits.real_capability, a.allocated) for a in chain):
-            return False
+        for a in chain:
+            if not within(request, a.limits.real_capability, a.allocated):
+                return False
         if self.devices is not None and not all(self.devices.allows(a, task) for a in account.chain):
             return False
         if self.reserving and asks_for_reservation(task):
@@ -243,7 +244,7 @@ class CapacityPlugin(Plugin):
         request = Resources()
         for t in tasks:
             request.add(t.resreq)
-        if beyond(request, account.limits.real_capability, account.allocated):
+        if not within(request, account.limits.real_capability, account.allocated):
             return False
         future = account.allocated.clone().add(request)
         if future.within_where_set(account.limits.deserved, request):
