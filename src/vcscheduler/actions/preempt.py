@@ -17,6 +17,7 @@ from vcscheduler.actions.victims import (
     NEVER,
     Evictables,
     Room,
+    best_first,
     enough_with,
     free_something,
     passes,
@@ -164,7 +165,7 @@ class _Attempts:
         self._evictables.refresh()
         if self._dry_run is not None:
             return self._dry_run.preempt(queue, task, rows, candidates, statement)
-        return self._normal(queue, task, self._search.ranked(task, rows), candidates, statement)
+        return self._normal(queue, task, rows, candidates, statement)
 
     # --- may it? ----------------------------------------------------------------------------------------------------
 
@@ -194,7 +195,10 @@ class _Attempts:
     def _normal(
         self, queue: JobQueue, task: Task, rows: IntArray, candidates: Candidates, statement: Statement
     ) -> bool:
-        return any(self._on_node(queue, task, row, candidates(row), statement) for row in rows.tolist())
+        return any(
+            self._on_node(queue, task, row, candidates(row), statement)
+            for row in best_first(self._ssn, task, rows)
+        )
 
     def _on_node(self, queue: JobQueue, task: Task, row: int, candidates: list[Task], statement: Statement) -> bool:
         ssn, search = self._ssn, self._search

@@ -6,7 +6,7 @@ the node changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from vcscheduler.placement.search import Purpose, Search
 
 NEVER = "Never"
 
+_FIRST_ONES = 3
 _NO_TASKS: dict[str, list[Task]] = {}
 _SERVED = (ALLOCATED, PIPELINED, BINDING, BOUND, RUNNING, SUCCEEDED)
 
@@ -71,6 +72,21 @@ def rows_not_excluded(ssn: Session, job: Job, task: Task) -> IntArray:
         return rows
     hopeless = errors.unresolvable_rows()
     return rows[~np.isin(rows, hopeless)] if len(hopeless) else rows
+
+
+def best_first(ssn: Session, task: Task, rows: IntArray) -> Iterator[int]:
+    """The rows by descending score, equal ones by name. Often the first ones do, so the rest is sorted late."""
+    search, totals = ssn.search, ssn.runs.scores(task)
+    if totals is None:
+        yield from search.ranked(task, rows).tolist()
+        return
+    scores, rank = totals[rows], ssn.table.rank
+    for _ in range(min(_FIRST_ONES, len(rows))):
+        top = np.flatnonzero(scores == scores.max())
+        at = top[np.argmin(rank[rows[top]])]
+        yield int(rows[at])
+        rows, scores = np.delete(rows, at), np.delete(scores, at)
+    yield from rows[np.lexsort((rank[rows], -scores))].tolist()
 
 
 def passes(search: Search, task: Task, row: int) -> bool:

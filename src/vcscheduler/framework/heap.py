@@ -69,6 +69,10 @@ class PriorityQueue(Generic[T]):
             i = child
         return items.pop()
 
+    def rekey(self, renewed: Callable[[T], T]) -> None:
+        """Exchange every element for what ``renewed`` makes of it, each in its place."""
+        self._items = [renewed(item) for item in self._items]
+
     def clone(self) -> PriorityQueue[T]:
         copy: PriorityQueue[T] = PriorityQueue(self._less)
         copy._items = list(self._items)

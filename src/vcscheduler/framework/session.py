@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import random
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from vcscheduler.config import SchedulerConfiguration
@@ -22,6 +22,7 @@ from vcscheduler.framework.plugin import Event, Plugin, RunEvent
 from vcscheduler.framework.ports import SessionCache
 from vcscheduler.framework.simulation_points import SimulationPoints
 from vcscheduler.model.aggregates import Aggregates
+from vcscheduler.framework.victim_order import KeyedVictims, VictimKeys
 from vcscheduler.model.job import Job
 from vcscheduler.model.nodes import Node, NodeConflict, NodeTable
 from vcscheduler.model.queue import Queue as JobQueue
@@ -83,6 +84,7 @@ class Session(ExtensionPoints, SimulationPoints):
         self._stray: list[Task] = []
         self._undone: list[Task] = []
         self._was_bound: list[Task] = []
+        self._watching_keys: VictimKeys | None = None
         self.evictions: list[tuple[Task, str]] = []
         self.eviction_records: list[EvictionRecord] = []
         self.nodes_passed_over: list[NodePassedOver] = []
@@ -174,10 +176,28 @@ class Session(ExtensionPoints, SimulationPoints):
             items.sort(key=key)
         return SortedQueue(items)
 
-    def victims_queue(self, victims: Iterable[Task], preemptor: Task) -> PriorityQueue[Task]:
+    @functools.cached_property
+    def _victim_keys(self) -> VictimKeys | None:
+        job_key, task_key = self.job_order.key, self.task_order.key
+        if job_key is None or task_key is None:
+            return None
+        self._watching_keys = VictimKeys(self.jobs, job_key, task_key)
+        return self._watching_keys
+
+    def victims_queue(
+        self, victims: Sequence[Task], preemptor: Task
+    ) -> PriorityQueue[Task] | KeyedVictims:
         """In which order to evict (spec 02 §6.4)."""
         initiator = self.job_of(preemptor)
         initiator_queue = self.queue_of(initiator) if initiator is not None else None
+        keys = self._victim_keys
+        entries = keys.entries(victims) if keys is not None else None
+        if keys is not None and entries is not None:
+            across: Callable[[str, str], bool] | None = None
+            if initiator_queue is not None and len({queue for _, queue, _ in entries}) > 1:
+                queues, own = self.queues, initiator_queue
+                across = lambda a, b: self.victim_queue_less(queues[a], queues[b], own)  # noqa: E731
+            return KeyedVictims(keys, entries, across)
 
         def less(a: Task, b: Task) -> bool:
             if a.job_id == b.job_id:
@@ -199,7 +219,10 @@ class Session(ExtensionPoints, SimulationPoints):
     # --- operations that statements are made of (spec 02 §9.1) ------------------------------------------------------
 
     def touch(self, job: Job) -> None:
+        """Something about the job changes, or may."""
         self.touched[job.id] = job
+        if self._watching_keys is not None:
+            self._watching_keys.forget(job)
 
     def set_phase(self, job: Job, phase: str) -> None:
         job.phase = phase
@@ -229,6 +252,7 @@ class Session(ExtensionPoints, SimulationPoints):
         """Undo of :meth:`place`."""
         job = self.job_of(task)
         if job is not None:
+            self.touch(job)
             job.set_status(task, PENDING)
         node = self.table.by_name.get(task.node_name)
         if node is not None:
@@ -255,6 +279,7 @@ class Session(ExtensionPoints, SimulationPoints):
         """Undo of :meth:`release`. The task comes back Running whatever it was (Quirk, spec 02 §9.1)."""
         job = self.job_of(task)
         if job is not None:
+            self.touch(job)
             job.set_status(task, RUNNING)
         else:
             task.status = RUNNING
@@ -303,6 +328,7 @@ class Session(ExtensionPoints, SimulationPoints):
     def take_back_run(self, job: Job, tasks: list[Task], rows: list[int]) -> None:
         """Undo of :meth:`place_run`."""
         cls = tasks[0].cls
+        self.touch(job)
         job.set_status_of(tasks, PENDING)
         nodes = self.table.nodes
         for task, row in zip(tasks, rows):
@@ -329,8 +355,9 @@ class Session(ExtensionPoints, SimulationPoints):
         job = self.job_of(task)
         if node is None or job is None:
             return f"task {task.key} has no node or no job"
-        error = self.cache.bind(task, node)
+        error = self.cache.bind(task, node, self.bind_plan(task))
         if error is None:
+            self.touch(job)
             job.set_status(task, BINDING)
             task.counted = BINDING
         return error

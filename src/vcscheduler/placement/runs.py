@@ -158,6 +158,7 @@ class Runs:
         self._in_view = in_view
         self._zeros = np.zeros(0, dtype=np.int64)
         self._memo: dict[int, _Figures | None] = {}
+        self._everywhere = ClassStates()
         self._scorers = (*search.node_scorers, *search.batch_scorers)
         self.possible = (
             search.sampling.exact and search.rng is None and not search.best_node_fns and len(search.filters) <= 1
@@ -181,7 +182,7 @@ class Runs:
         figures = self._figures(task)
         if figures is None:
             return None
-        state = self._state(task, filter_, figures)
+        state = self._state(task, filter_, figures, self._states)
         self._states.calls += 1
         constraints = filter_.constraints if filter_ is not None else []
         if not constraints and not figures.scaled and cache.refused(task) is None:
@@ -195,6 +196,14 @@ class Runs:
             state.position = search.table.log_end
         found: list[int] = rows.tolist()
         return found
+
+    def scores(self, task: Task) -> FloatArray | None:
+        """Score of every row, float64 [rows], whether the task fits there or not; not to be changed. None: the kernels
+        do not know a score, or it depends on which nodes are candidates."""
+        figures = self._figures(task)
+        if figures is None or figures.scaled:
+            return None
+        return self._state(task, None, figures, self._everywhere).total
 
     def alike(self, a: Task, b: Task) -> bool:
         """Whether two tasks of one job may be placed in one run."""
@@ -229,7 +238,9 @@ class Runs:
 
     # --- class state ------------------------------------------------------------------------------------------------
 
-    def _state(self, task: Task, filter_: KernelFilter | None, figures: _Figures) -> ClassState:
+    def _state(
+        self, task: Task, filter_: KernelFilter | None, figures: _Figures, states: ClassStates
+    ) -> ClassState:
         table, cls = self._search.table, task.cls
         n = table.n
         if len(self._zeros) < n:
@@ -243,10 +254,11 @@ class Runs:
             id(filter_.static) if filter_ is not None else 0,
             figures.key(),
         )
-        state = self._states.get(cls, key)
+        state = states.get(cls, key)
         if state is None:
-            state = self._build(task, key, filter_, figures)
-            self._states.put(cls, state)
+            items = [] if states is self._everywhere else table.items(cls)
+            state = self._build(task, key, filter_, figures, items)
+            states.put(cls, state)
             changed = None
         else:
             changed = table.changed_since(state.position)
@@ -256,17 +268,24 @@ class Runs:
             return state
         else:
             rows = changed.copy() if len(changed) == 1 else np.unique(changed)
-        self._states.rows_evaluated += len(rows)
+        states.rows_evaluated += len(rows)
         kernels.evaluate(rows, *self._class_arguments(state), *self._table_arguments(), *_kept(state))
         kernels.best_of_blocks(rows, state.size, n, state.total, table.rank, state.best)
         state.position = table.log_end
         return state
 
-    def _build(self, task: Task, key: tuple[Any, ...], filter_: KernelFilter | None, given: _Figures) -> ClassState:
+    def _build(
+        self,
+        task: Task,
+        key: tuple[Any, ...],
+        filter_: KernelFilter | None,
+        given: _Figures,
+        items: list[tuple[int, float]],
+    ) -> ClassState:
+        """``items``: what must fit."""
         table, cls = self._search.table, task.cls
         n = table.n
         self._states.built += 1
-        items = table.items(cls)
         kube = cls.kube
         figures = np.zeros(kernels.FIGURES, dtype=np.int64)
         figures[: kernels.LEAST] = (

@@ -1,0 +1,115 @@
+"""In which order victims go, with keys instead of comparisons (spec 02 §6.4).
+
+The reference keeps victims in a heap and compares jobs as they stand at each step; evicting changes jobs, so what comes
+third depends on how the heap lay. Here the same heap runs over keys that are taken once, and taken anew for jobs that
+changed. The first victim is the largest key; often no more than that one is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
+from typing import Any
+
+from vcscheduler.framework.heap import PriorityQueue
+from vcscheduler.model.job import Job
+from vcscheduler.model.task import Task
+
+Key = tuple[Any, ...]
+#: Key of the job, then of the task; the queue's name; the task. The larger key goes first.
+Entry = tuple[tuple[Key, Key], str, Task]
+
+_key = itemgetter(0)
+
+
+class VictimKeys:
+    """Keys of jobs and tasks for one session. ``job_key`` may depend on nothing but the job, ``task_key`` on nothing
+    that changes. ``version`` grows with every change of a job."""
+
+    def __init__(
+        self, jobs: Mapping[str, Job], job_key: Callable[[Job], Key], task_key: Callable[[Task], Key]
+    ) -> None:
+        self._jobs = jobs
+        self._job_key = job_key
+        self._task_key = task_key
+        self._job_keys: dict[str, Key] = {}
+        self._task_keys: dict[Task, Key] = {}
+        self.version = 0
+
+    def forget(self, job: Job) -> None:
+        self._job_keys.pop(job.id, None)
+        self.version += 1
+
+    def job(self, id: str) -> Key:
+        key = self._job_keys.get(id)
+        if key is None:
+            # The fallback does not count between victims.
+            key = self._job_keys[id] = self._job_key(self._jobs[id])[:-1]
+        return key
+
+    def task(self, task: Task) -> Key:
+        key = self._task_keys.get(task)
+        if key is None:
+            own = self._task_key(task)
+            key = (*own[:-1], *(() if task.index is None else (task.index,)), *own[-1])
+            self._task_keys[task] = key
+        return key
+
+    def entries(self, victims: Iterable[Task]) -> list[Entry] | None:
+        """None if keys cannot order them: a job is gone, or only some of the pods' names have an index."""
+        jobs = self._jobs
+        found: list[Entry] = []
+        indexed = 0
+        for t in victims:
+            job = jobs.get(t.job_id)
+            if job is None:
+                return None
+            indexed += t.index is not None
+            found.append(((self.job(t.job_id), self.task(t)), job.queue, t))
+        return found if indexed in (0, len(found)) else None
+
+    def renewed(self, entry: Entry) -> Entry:
+        (_, task_key), queue, task = entry
+        return (self.job(task.job_id), task_key), queue, task
+
+
+class KeyedVictims:
+    """The victims of one node in order. ``across``: which of two queues victims are taken from first; None where all
+    victims count as of one queue."""
+
+    __slots__ = ("_across", "_entries", "_heap", "_keys", "_taken", "_version")
+
+    def __init__(
+        self, keys: VictimKeys, entries: list[Entry], across: Callable[[str, str], bool] | None
+    ) -> None:
+        self._keys = keys
+        self._entries = entries
+        self._across = across
+        self._heap: PriorityQueue[Entry] | None = None
+        self._taken = False
+        self._version = keys.version
+
+    def __len__(self) -> int:
+        return len(self._entries) - self._taken if self._heap is None else len(self._heap)
+
+    def pop(self) -> Task | None:
+        if self._heap is None:
+            if not self._entries:
+                return None
+            if not self._taken and self._across is None:
+                self._taken = True
+                return max(self._entries, key=_key)[2]
+            # From the second on, how the heap lay before anything was evicted matters.
+            self._heap = PriorityQueue(self._less, self._entries)
+            if self._taken:
+                self._heap.pop()
+        if self._version != self._keys.version:
+            self._version = self._keys.version
+            self._heap.rekey(self._keys.renewed)
+        entry = self._heap.pop()
+        return None if entry is None else entry[2]
+
+    def _less(self, a: Entry, b: Entry) -> bool:
+        if self._across is not None and a[1] != b[1]:
+            return self._across(a[1], b[1])
+        return a[0] > b[0]
