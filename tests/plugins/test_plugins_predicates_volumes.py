@@ -20,7 +20,7 @@ from vcscheduler.objects import (
     VolumeAttachment,
 )
 from vcscheduler.plugins.predicates import PredicatesPlugin
-from vcscheduler.plugins.predicates.volume_binding import VolumePlan
+from vcscheduler.model.volume_plan import VolumePlan
 
 CONFLICT = "node(s) had volume node affinity conflict"
 NO_VOLUME = "node(s) didn't find available persistent volumes to bind"

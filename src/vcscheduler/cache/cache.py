@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from vcscheduler.cache.state import ClusterState
+from vcscheduler.cache.volume_binder import VolumeBinder
 from vcscheduler.cluster.interface import Cluster, ClusterError
 from vcscheduler.model.aggregates import Aggregates
 from vcscheduler.model.job import Job
@@ -19,6 +20,7 @@ from vcscheduler.model.nodes import Node
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.status import BINDING, PENDING, RELEASING
 from vcscheduler.model.task import Task
+from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.model.topology import Topology
 from vcscheduler.objects import Condition, KubernetesObject, Pod, PodGroup, QueueStatus
 from vcscheduler.objects import Queue as QueueObject
@@ -50,6 +52,7 @@ class SchedulerCache(ClusterState):
         self.unsettled: dict[str, Job] = {}
         self.active: dict[str, Job] = {}
         self.bound: list[tuple[list[Task], list[str]]] = []
+        self._volumes = VolumeBinder(cluster, self.listers, clock, lambda: (new for _, new in self._events))
         cluster.start(self)
 
     @property
@@ -85,6 +88,8 @@ class SchedulerCache(ClusterState):
 
     def begin_session(self) -> None:
         self.apply_events()
+        for task, error in self._volumes.advance():
+            self._failed(task, error)
         for task in self._resync:
             self._read_again(task)
         self._resync = []
@@ -122,7 +127,7 @@ class SchedulerCache(ClusterState):
 
     # --- writes -------------------------------------------------------------------------------------------------------
 
-    def bind(self, task: Task, node: Node) -> str | None:
+    def bind(self, task: Task, node: Node, plan: VolumePlan | None = None) -> str | None:
         """Hand over for binding. The node must have room by the cache's own books; what the cluster answers comes
         later, as an event or as a resync of the pod."""
         short = node.refuses_binding(task)
@@ -133,7 +138,10 @@ class SchedulerCache(ClusterState):
             )
         self.bound.append(([task], [node.name]))
         try:
-            self._cluster.bind(task.pod, node.name, {})
+            if plan is not None and plan.claims:
+                self._volumes.start(task, plan)
+            else:
+                self._cluster.bind(task.pod, node.name, {})
         except ClusterError as error:
             self._failed(task, error)
         return None

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from vcscheduler.config import PluginOption, Tier
-from vcscheduler.framework.plugin import EventHandler, QueueStanding
+from vcscheduler.framework.plugin import EventHandler, PreBinder, QueueStanding
 from vcscheduler.model.fit import Status
 from vcscheduler.model.job import Job, SubJob
 from vcscheduler.model.nodes import Node
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.status import EvictionKind, Vote
 from vcscheduler.model.task import Task
+from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.model.topology import GradientPurpose
 from vcscheduler.placement.adapters import BatchScorer, PerNodeFilter, PerNodeScorer
 from vcscheduler.placement.rules import NodeFilter, NodeScorer
@@ -179,7 +180,7 @@ class ExtensionPoints:
         )
         self._queue_report: Point[Callable[[Queue], QueueStanding | None]] = Point(t, None)
         self.event_handlers: list[EventHandler] = []
-        self._binders: dict[str, object] = {}
+        self._binders: dict[str, PreBinder] = {}
 
     # --- orders (spec 02 §6) ----------------------------------------------------------------------------------
 
@@ -499,6 +500,16 @@ class ExtensionPoints:
 
     def add_event_handler(self, handler: EventHandler) -> None:
         self.event_handlers.append(handler)
+
+    def add_binder(self, name: str, binder: PreBinder) -> None:
+        """For plugins that must write something before a pod can be bound."""
+        self._binders[name] = binder
+
+    def bind_plan(self, task: Task) -> VolumePlan | None:
+        for binder in self._binders.values():
+            if binder.needs(task):
+                return binder.plan(task)
+        return None
 
     def add_queue_report(self, name: str, fn: Callable[[Queue], QueueStanding | None]) -> None:
         """For plugins that divide the cluster between queues. Asked only when somebody reports."""

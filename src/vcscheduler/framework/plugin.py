@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from vcscheduler.config import Arguments
 from vcscheduler.model.job import Job
 from vcscheduler.model.resources import Resources
 from vcscheduler.model.task import Task, TaskClass
+from vcscheduler.model.volume_plan import VolumePlan
 
 if TYPE_CHECKING:
     from vcscheduler.framework.session import Session
@@ -86,3 +87,12 @@ class QueueStanding:
     capability: Resources
     ceiling: Resources
     share: float
+
+
+class PreBinder(Protocol):
+    """A plugin that must write something before a pod can be bound."""
+
+    def needs(self, task: Task) -> bool: ...
+
+    def plan(self, task: Task) -> VolumePlan | None:
+        """What to write, as decided when the task was allocated in this session; None = nothing."""

@@ -11,6 +11,7 @@ from vcscheduler.model.listers import Listers
 from vcscheduler.model.nodes import Node, NodeTable
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.task import Task
+from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.model.topology import Topology
 from vcscheduler.objects import PodGroup
 from vcscheduler.objects.pod import Pod
@@ -54,7 +55,8 @@ class SessionCache(Protocol):
     def begin_session(self) -> None:
         """Apply what happened since the last session and bring the sums up to date."""
 
-    def bind(self, task: Task, node: Node) -> str | None: ...
+    def bind(self, task: Task, node: Node, plan: VolumePlan | None) -> str | None:
+        """Bind one; ``plan``: what has to be written and finished before."""
 
     def bind_run(self, tasks: list[Task], rows: list[int]) -> list[tuple[Task, str]]:
         """Bind many; returns those that were refused."""

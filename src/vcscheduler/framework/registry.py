@@ -29,6 +29,7 @@ BUILTIN_PLUGINS: dict[str, str] = {
     "conformance": "conformance:ConformancePlugin",
     "drf": "drf:DrfPlugin",
     "gang": "gang:GangPlugin",
+    "network-topology-aware": "network_topology_aware:NetworkTopologyAwarePlugin",
     "nodegroup": "nodegroup:NodeGroupPlugin",
     "nodeorder": "nodeorder:NodeOrderPlugin",
     "overcommit": "overcommit:OvercommitPlugin",
@@ -59,7 +60,6 @@ MISSING_PLUGINS = frozenset(
     (
         "deviceshare",
         "extender",
-        "network-topology-aware",
         "numa-aware",
     )
 )
@@ -97,12 +97,16 @@ class Registry:
         return frozenset((*BUILTIN_ACTIONS, *MISSING_ACTIONS, *self._actions))
 
     def known_arguments(self) -> dict[str, dict[str, str]]:
-        """Known arguments by plugin name, of those plugins whose class can be asked."""
-        known = {}
-        for name in BUILTIN_PLUGINS:
+        """Known arguments by name of built-in plugins and actions; custom ones may take what they like."""
+        known: dict[str, dict[str, str]] = {}
+        for name, target in BUILTIN_PLUGINS.items():
             if name not in self._plugins:
-                plugin: type[Plugin] = _builtin("plugins", BUILTIN_PLUGINS[name])
+                plugin: type[Plugin] = _builtin("plugins", target)
                 known[name] = plugin.known_arguments
+        for name, target in BUILTIN_ACTIONS.items():
+            if name not in self._actions:
+                action: type[Action] = _builtin("actions", target)
+                known[name] = action.known_arguments
         return known
 
     # --- building ---------------------------------------------------------------------------------------------------

@@ -93,15 +93,15 @@ def update_queues(ssn: Session) -> None:
     """Write ``status.allocated`` of queues whose sum changed: own jobs, and everything below (spec 02 §12)."""
     if not ssn.touched and not ssn.cache.unsettled:
         return
-    ssn.aggregates.refresh(ssn.touched.values())
+    allocated = ssn.aggregates.allocated_with(ssn.touched.values())
     sums: dict[str, Resources] = {name: Resources() for name in ssn.queues}
     has_root = "root" in ssn.queues
     for name in ssn.queues:
-        own = ssn.aggregates.queue(name)
+        own = allocated.get(name)
         if own is None:
             continue
         for each in (name, *(ancestors(ssn.queues, name) if has_root else ())):
-            sums[each].add(own.allocated)
+            sums[each].add(own)
     for name, total in sums.items():
         queue = ssn.queues[name]
         listed = resource_list(total)

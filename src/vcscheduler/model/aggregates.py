@@ -129,6 +129,16 @@ class Aggregates:
             q.jobs,
         )
 
+    def allocated_with(self, changed: Iterable[Job]) -> dict[str, Resources]:
+        """What the queues have allocated with the given jobs as they are at the moment; nothing is remembered."""
+        sums = {name: q.allocated.clone() for name, q in self._queues.items()}
+        for job in changed:
+            old = self._jobs.get(job.id)
+            if old is not None and old.allocated is not None:
+                _shift(sums[old.queue], old.allocated, -1)
+            _shift(sums.setdefault(job.queue, Resources()), job.allocated, 1)
+        return sums
+
     @property
     def overcommit_inqueue(self) -> Resources:
         """What admitted jobs of all queues are owed, by the overcommit plugin's own rule (spec 04 §8)."""

@@ -85,6 +85,16 @@ class SubJob:
         self.nominated_hyper_node = ""
 
     @property
+    def total_request(self) -> Resources:
+        """What all tasks ask for, in any status."""
+        if self.tasks is self.job.tasks:
+            return self.job.total_request
+        total = Resources()
+        for task in self.tasks.values():
+            total.add(task.resreq)
+        return total
+
+    @property
     def pending_request(self) -> Resources:
         """What all Pending tasks ask for, also those that are gated."""
         if self.tasks is self.job.tasks:

@@ -218,7 +218,9 @@ _ZONE_SPREAD = (
 
 
 def _scenarios() -> dict[str, Scenario]:
-    gang = lambda count, size=500: Groups("gang", count, size, size)  # noqa: E731
+    def gang(count: int, size: int = 500) -> Groups:
+        return Groups("gang", count, size, size)
+
     all_of_them = [
         Scenario("A", "1,000 nodes, 20 gangs of 500", _cluster(1000, gang(20)), expected_binds=10_000),
         Scenario(

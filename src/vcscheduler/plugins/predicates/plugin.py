@@ -9,6 +9,7 @@ from vcscheduler.model.fit import Status
 from vcscheduler.model.nodes import Node
 from vcscheduler.model.status import PIPELINED, Code
 from vcscheduler.model.task import Task
+from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.placement.affinity import AffinityState
 from vcscheduler.placement.cluster import ClusterIndex
 from vcscheduler.placement.node_rules import NodeRules
@@ -21,7 +22,7 @@ from vcscheduler.plugins.predicates.filter import PredicatesFilter
 from vcscheduler.plugins.predicates.options import KNOWN_ARGUMENTS, Options
 from vcscheduler.plugins.predicates.simulation import Simulation
 from vcscheduler.plugins.predicates.state import PreState, find_state, put_state
-from vcscheduler.plugins.predicates.volume_binding import VolumePlan, VolumeState, pod_claims
+from vcscheduler.plugins.predicates.volume_binding import VolumeState, pod_claims
 from vcscheduler.plugins.predicates.volume_zone import volume_topologies
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class PredicatesPlugin(Plugin):
         ssn.add_pre_predicate_fn(self.name, self.pre_predicate, run=self.pre_predicated)
         ssn.add_filter(self.name, PredicatesFilter(ssn, self.cluster, self.options))
         Simulation(ssn, self.name, self.options)
+        ssn.add_binder(self.name, self)
         ssn.add_event_handler(
             EventHandler(self.allocate, self.deallocate, self.allocate_run, self.deallocate_run)
         )

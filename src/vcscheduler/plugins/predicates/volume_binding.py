@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from vcscheduler.model.listers import Listers
+from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.objects import PersistentVolume, PersistentVolumeClaim, Pod
 from vcscheduler.objects.quantity import parse_quantity
 from vcscheduler.objects.selectors import (
@@ -34,17 +35,6 @@ from vcscheduler.plugins.predicates.claims import (
 )
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-
-
-@dataclass(frozen=True, slots=True)
-class VolumePlan:
-    """What binding a pod has to write before: volumes given to claims (volume name, ``namespace/name`` of the claim),
-    and claims that get ``node`` as their selected node, to be provisioned there. All must be bound within the time."""
-
-    node: str
-    bindings: tuple[tuple[str, str], ...]
-    provisions: tuple[str, ...]
-    timeout_seconds: int = 600
 
 
 @dataclass(slots=True)
@@ -291,7 +281,7 @@ class VolumeState:
                 else:
                     provisions.append(claim.key)
             timeout = self._assumptions.bind_timeout_seconds
-            return VolumePlan(node, tuple(bindings), tuple(provisions), timeout)
+            return VolumePlan(node, tuple(bindings), tuple(provisions), timeout, self.unreserve)
         return None
 
     @property
