@@ -6,13 +6,14 @@ from then on, so queues and jobs alternate as their shares grow.
 
 from __future__ import annotations
 
+from vcscheduler.actions.domains import DomainSearch
 from vcscheduler.actions.placing import Domain, Placing
 from vcscheduler.actions.worksheet import Worksheet, allocatable_task, build_worksheet
 from vcscheduler.framework.action import Action
 from vcscheduler.framework.heap import Queue
 from vcscheduler.framework.session import Session
 from vcscheduler.framework.statement import Statement
-from vcscheduler.model.job import Job, SubJob
+from vcscheduler.model.job import Job
 from vcscheduler.model.queue import Queue as JobQueue
 
 
@@ -36,6 +37,7 @@ class _Run:
     def __init__(self, ssn: Session, placing: Placing) -> None:
         self._ssn = ssn
         self._placing = placing
+        self._domains = DomainSearch(ssn, placing)
         self._whole_cluster = Domain("", ssn.search.all_rows)
         self._queues = ssn.queue_heap()
         self._jobs: dict[str, Queue[Job]] = {}
@@ -55,6 +57,8 @@ class _Run:
             statement = self._turn(queue, job, worksheet)
             if statement is not None and ssn.job_ready(job):
                 statement.commit()
+                if _searches_domains(job):
+                    self._domains.committed(job)
                 if not self._worksheets[job.id].is_empty:
                     jobs.push(job)
             # A statement of a job that is only pipelined stays as it is: it holds its place until the session closes.
@@ -62,12 +66,15 @@ class _Run:
 
     def _collect(self) -> None:
         ssn = self._ssn
+        ready = ssn.topology.ready
         for job in ssn.active_jobs:
             if job.is_pending:
                 if "enqueue" in ssn.actions:
                     continue
                 ssn.set_phase(job, "Inqueue")
             if not job.has_pending_tasks or ssn.job_valid(job) is not None:
+                continue
+            if not ready and job.has_network_topology:
                 continue
             worksheet = build_worksheet(ssn, job, allocatable_task)
             if worksheet.is_empty:
@@ -79,8 +86,12 @@ class _Run:
             self._jobs[job.queue].push(job)
 
     def _turn(self, queue: JobQueue, job: Job, worksheet: Worksheet) -> Statement | None:
-        if job.has_policies:
-            return self._sub_jobs_turn(queue, job, worksheet)
+        if _searches_domains(job):
+            placed = self._domains.place_job(queue, job, worksheet)
+            if placed is None:
+                return None
+            self._worksheets[job.id] = placed[1]
+            return placed[0]
         sub_job = worksheet.sub_jobs.pop()
         assert sub_job is not None
         tasks = worksheet.tasks[sub_job.id]
@@ -89,46 +100,6 @@ class _Run:
             worksheet.sub_jobs.push(sub_job)
         return statement
 
-    # --- jobs with sub-groups (spec 03 §3.5; without network domains the whole cluster is the only one) ---------------
 
-    def _sub_jobs_turn(self, queue: JobQueue, job: Job, worksheet: Worksheet) -> Statement | None:
-        """Try on a copy of the worksheet; what worked is done again for good."""
-        ssn = self._ssn
-        job.fit_errors = {}
-        trial = worksheet.clone()
-        total = Statement(ssn)
-        while (sub_job := trial.sub_jobs.pop()) is not None:
-            statement = self._sub_job(queue, job, sub_job, trial)
-            if statement is None or not len(statement):
-                continue
-            total.merge(statement)
-            if len(trial.tasks[sub_job.id]):
-                trial.sub_jobs.push(sub_job)
-            if ssn.job_ready(job):
-                break
-        good = bool(len(total)) and (ssn.job_ready(job) or ssn.job_pipelined(job))
-        saved = total.save()
-        total.discard()
-        if not good:
-            return None
-        final = Statement(ssn)
-        if final.recover(saved) is not None:
-            return None
-        self._worksheets[job.id] = trial
-        return final
-
-    def _sub_job(self, queue: JobQueue, job: Job, sub_job: SubJob, trial: Worksheet) -> Statement | None:
-        ssn = self._ssn
-        for uid in sub_job.tasks:
-            job.fit_errors.pop(uid, None)
-        tasks = trial.tasks[sub_job.id].clone()
-        statement = self._placing.place(queue, job, sub_job, tasks, self._whole_cluster)
-        if statement is None or not len(statement):
-            return None
-        saved = statement.save()
-        statement.discard()
-        final = Statement(ssn)
-        if final.recover(saved) is not None:
-            return None
-        trial.tasks[sub_job.id] = tasks
-        return final
+def _searches_domains(job: Job) -> bool:
+    return job.has_policies or job.has_hard_topology

@@ -45,6 +45,8 @@ class Placing:
         if not len(domain.rows):
             return None
         statement = Statement(ssn)
+        topology = ssn.topology if sub_job.network_topology is not None else None
+        home = sub_job.allocated_hyper_node
         cache = ErrorCache(self._error_cache)
         while len(tasks):
             task, in_run = self._next(job, tasks, domain)
@@ -79,12 +81,20 @@ class Placing:
                         return statement
                     continue
                 tasks.pop()
-            row = self._find(job, task, domain, cache)
-            if row is None:
+            found = self._feasible(job, task, domain, cache)
+            if found is None:
                 if job.continues_after_failure(sub_job):
                     continue
                 break
-            if row >= 0 and self._take(statement, task, row) and ssn.sub_job_ready(sub_job):
+            if topology is not None:
+                # Nodes are scored by how near they are to where the sub-job is (spec 06 §A8.6).
+                task.job_allocated_hyper_node = home
+            row = self._search.choose(task, found)
+            if row is None or not self._take(statement, task, row):
+                continue
+            if topology is not None:
+                home = topology.common(topology.lowest_of(row), home)
+            if ssn.sub_job_ready(sub_job):
                 return statement
         if ssn.sub_job_ready(sub_job) or ssn.sub_job_pipelined(sub_job):
             return statement
@@ -127,8 +137,8 @@ class Placing:
         statement.allocate_run(job, placed, rows)
         return True
 
-    def _find(self, job: Job, task: Task, domain: Domain, cache: ErrorCache) -> int | None:
-        """The row for a task; None after recording why there is none; -1 when there is one that nobody chose."""
+    def _feasible(self, job: Job, task: Task, domain: Domain, cache: ErrorCache) -> IntArray | None:
+        """Rows that the task fits; None after recording why there are none."""
         ssn, search = self._ssn, self._search
         found = domain.rows[:0]
         errors = FitErrors()
@@ -146,8 +156,7 @@ class Placing:
             job.record_fit_errors(task, errors)
             ssn.touch(job)
             return None
-        chosen = search.choose(task, found)
-        return -1 if chosen is None else chosen
+        return found
 
     def _take(self, statement: Statement, task: Task, row: int) -> bool:
         search, node = self._search, self._ssn.table.nodes[row]
