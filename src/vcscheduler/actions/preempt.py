@@ -6,7 +6,6 @@ these jobs, task by task, without asking what becomes of the gang (Quirk, spec 0
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -16,6 +15,7 @@ from vcscheduler.actions.dry_run import DryRun, DryRunSettings
 from vcscheduler.actions.victims import (
     NEVER,
     Evictables,
+    Futile,
     Room,
     best_first,
     enough_with,
@@ -35,10 +35,8 @@ from vcscheduler.model.queue import Queue as JobQueue
 from vcscheduler.model.status import Code
 from vcscheduler.model.task import Task
 from vcscheduler.objects.pod import Pod
-from vcscheduler.placement.rules import IntArray
+from vcscheduler.placement.rules import BoolArray, IntArray
 from vcscheduler.placement.search import ErrorCache, Purpose
-
-Candidates = Callable[[int], list[Task]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ class _Run:
         statement = Statement(ssn)
         tasks = ssn.task_queue(waiting_tasks(job))
         while ssn.job_starving(job) and (task := tasks.pop()) is not None:
-            attempts.make(queue, job, task, attempts.of_other_jobs(job, task), statement)
+            attempts.make(queue, job, task, attempts.whose(job, task, own=False), statement)
         if ssn.job_pipelined(job):
             statement.commit()
         else:
@@ -117,10 +115,32 @@ class _Run:
         tasks = ssn.task_queue(waiting_tasks(job))
         while (task := tasks.pop()) is not None:
             statement = Statement(ssn)
-            if not attempts.make(queue, job, task, attempts.of_same_job(job, task), statement):
+            if not attempts.make(queue, job, task, attempts.whose(job, task, own=True), statement):
                 statement.discard()
                 return
             statement.commit()
+
+
+class Whose:
+    """Who may be evicted for a task: tasks of other jobs of its queue, or of its own job. A task that requests nothing
+    only replaces such ones."""
+
+    def __init__(self, evictables: Evictables, job: Job, task: Task, own: bool) -> None:
+        self.own = own
+        self.barren = evictables.barren(job.queue)
+        self._evictables = evictables
+        self._job = job
+        self._best_effort = task.best_effort
+
+    def candidates(self, row: int) -> list[Task]:
+        found = self._evictables.by_queue(row).get(self._job.queue)
+        if found is None:
+            self.barren[row] = True
+            return []
+        id, own = self._job.id, self.own
+        if self._best_effort:
+            found = [t for t in found if t.best_effort]
+        return [t for t in found if (t.job_id == id) is own]
 
 
 class _Attempts:
@@ -132,31 +152,13 @@ class _Attempts:
         self._evictables = Evictables(ssn)
         # One for the whole run: what is evicted meanwhile does not open a node again (spec 03 §1.5).
         self._cache = ErrorCache(settings.error_cache)
+        self._futile = {own: Futile(ssn.table) for own in (False, True)}
         self._dry_run = DryRun(ssn, settings.dry_run) if settings.topology_aware else None
 
-    def of_other_jobs(self, job: Job, task: Task) -> Candidates:
-        name, id, any_victim = job.queue, job.id, not task.best_effort
+    def whose(self, job: Job, task: Task, *, own: bool) -> Whose:
+        return Whose(self._evictables, job, task, own)
 
-        def candidates(row: int) -> list[Task]:
-            found = self._evictables.by_queue(row).get(name)
-            if found is None:
-                return []
-            return [t for t in found if t.job_id != id and (any_victim or t.best_effort)]
-
-        return candidates
-
-    def of_same_job(self, job: Job, task: Task) -> Candidates:
-        name, id, any_victim = job.queue, job.id, not task.best_effort
-
-        def candidates(row: int) -> list[Task]:
-            found = self._evictables.by_queue(row).get(name)
-            if found is None:
-                return []
-            return [t for t in found if t.job_id == id and (any_victim or t.best_effort)]
-
-        return candidates
-
-    def make(self, queue: JobQueue, job: Job, task: Task, candidates: Candidates, statement: Statement) -> bool:
+    def make(self, queue: JobQueue, job: Job, task: Task, whose: Whose, statement: Statement) -> bool:
         """Whether the task is pipelined now; what it took is in the statement (spec 03 §5.3)."""
         ssn = self._ssn
         if not self._eligible(task) or ssn.pre_predicate(task) is not None:
@@ -164,8 +166,14 @@ class _Attempts:
         rows, _ = self._search.feasible(task, rows_not_excluded(ssn, job, task), self._cache, Purpose.PREEMPT)
         self._evictables.refresh()
         if self._dry_run is not None:
-            return self._dry_run.preempt(queue, task, rows, candidates, statement)
-        return self._normal(queue, task, rows, candidates, statement)
+            return self._dry_run.preempt(queue, task, rows, whose.candidates, statement)
+        futile = self._futile[whose.own]
+        if futile.again(task, rows):
+            return False
+        if self._normal(queue, task, rows, whose, statement):
+            return True
+        futile.note(task, rows)
+        return False
 
     # --- may it? ----------------------------------------------------------------------------------------------------
 
@@ -193,12 +201,23 @@ class _Attempts:
     # --- normal mode (spec 03 §5.4) -----------------------------------------------------------------------------------
 
     def _normal(
-        self, queue: JobQueue, task: Task, rows: IntArray, candidates: Candidates, statement: Statement
+        self, queue: JobQueue, task: Task, rows: IntArray, whose: Whose, statement: Statement
     ) -> bool:
+        ssn = self._ssn
+        skip = whose.barren
+        if skip.any():
+            skip = np.zeros_like(skip) if ssn.explaining_victims else self._hopeless(task, rows, skip)
         return any(
-            self._on_node(queue, task, row, candidates(row), statement)
-            for row in best_first(self._ssn, task, rows)
+            self._on_node(queue, task, row, whose.candidates(row), statement)
+            for row in best_first(ssn, task, rows, skip)
         )
+
+    def _hopeless(self, task: Task, rows: IntArray, barren: BoolArray) -> BoolArray:
+        """Nodes with nobody to evict, on which the task does not fit as it is."""
+        empty = rows[barren[rows]]
+        hopeless = np.zeros_like(barren)
+        hopeless[empty] = ~self._search.fits(task, empty, future=True)
+        return hopeless
 
     def _on_node(self, queue: JobQueue, task: Task, row: int, candidates: list[Task], statement: Statement) -> bool:
         ssn, search = self._ssn, self._search

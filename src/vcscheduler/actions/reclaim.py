@@ -7,6 +7,7 @@ from typing import ClassVar
 from vcscheduler.actions.victims import (
     NEVER,
     Evictables,
+    Futile,
     Room,
     enough_with,
     queues_by_first_job,
@@ -47,6 +48,7 @@ class _Run:
         self._search = ssn.search
         self._error_cache = error_cache
         self._evictables = Evictables(ssn)
+        self._futile = Futile(ssn.table)
         self._protected = frozenset(q.name for q in ssn.queues.values() if not q.reclaimable)
 
     def execute(self) -> None:
@@ -92,11 +94,17 @@ class _Run:
         §6.3)."""
         cache = ErrorCache(self._error_cache)
         rows, _ = self._search.feasible(task, rows_not_excluded(self._ssn, job, task), cache, Purpose.PREEMPT)
+        if self._futile.again(task, rows):
+            return
         self._evictables.refresh()
-        for row in rows.tolist():
+        barren = self._evictables.barren(job.queue)
+        for row in rows[~barren[rows]].tolist():
             candidates = self._candidates(row, job.queue)
-            if candidates and self._on_node(task, row, candidates, statement):
+            if not candidates:
+                barren[row] = True
+            elif self._on_node(task, row, candidates, statement):
                 return
+        self._futile.note(task, rows)
 
     def _candidates(self, row: int, queue: str) -> list[Task]:
         by_queue = self._evictables.by_queue(row)

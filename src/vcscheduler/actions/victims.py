@@ -16,13 +16,12 @@ from vcscheduler.model.nodes import NodeTable
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.status import ALLOCATED, BINDING, BOUND, PENDING, PIPELINED, RUNNING, SUCCEEDED
 from vcscheduler.model.task import Task
-from vcscheduler.placement.rules import IntArray
+from vcscheduler.placement.rules import BoolArray, IntArray
 from vcscheduler.placement.search import Purpose, Search
 
 NEVER = "Never"
 
 _FIRST_ONES = 3
-_NO_TASKS: dict[str, list[Task]] = {}
 _SERVED = (ALLOCATED, PIPELINED, BINDING, BOUND, RUNNING, SUCCEEDED)
 
 
@@ -74,12 +73,15 @@ def rows_not_excluded(ssn: Session, job: Job, task: Task) -> IntArray:
     return rows[~np.isin(rows, hopeless)] if len(hopeless) else rows
 
 
-def best_first(ssn: Session, task: Task, rows: IntArray) -> Iterator[int]:
-    """The rows by descending score, equal ones by name. Often the first ones do, so the rest is sorted late."""
+def best_first(ssn: Session, task: Task, rows: IntArray, skip: BoolArray) -> Iterator[int]:
+    """The rows by descending score, equal ones by name, without those to be skipped. Often one of the first does, so
+    the rest is sorted late. Scores may depend on which nodes take part, so the skipped ones are scored too."""
     search, totals = ssn.search, ssn.runs.scores(task)
     if totals is None:
-        yield from search.ranked(task, rows).tolist()
+        rows = search.ranked(task, rows)
+        yield from rows[~skip[rows]].tolist()
         return
+    rows = rows[~skip[rows]]
     scores, rank = totals[rows], ssn.table.rank
     for _ in range(min(_FIRST_ONES, len(rows))):
         top = np.flatnonzero(scores == scores.max())
@@ -87,6 +89,42 @@ def best_first(ssn: Session, task: Task, rows: IntArray) -> Iterator[int]:
         yield int(rows[at])
         rows, scores = np.delete(rows, at), np.delete(scores, at)
     yield from rows[np.lexsort((rank[rows], -scores))].tolist()
+
+
+class Futile:
+    """The last attempt that came to nothing without leaving a trace: one for a task alike, on the same nodes and with
+    nothing changed since, comes to nothing too."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._task: Task | None = None
+        self._rows: IntArray = np.empty(0, dtype=np.int64)
+        self._position = -1
+        self._begun = -1
+
+    def again(self, task: Task, rows: IntArray) -> bool:
+        """Whether an attempt would be the same as the last; otherwise one begins."""
+        self._begun = self._table.log_end
+        other = self._task
+        return (
+            other is not None
+            and self._position == self._begun
+            and _alike(task, other)
+            and np.array_equal(rows, self._rows)
+        )
+
+    def note(self, task: Task, rows: IntArray) -> None:
+        """The attempt that began came to nothing."""
+        if self._table.log_end == self._begun:
+            self._task, self._rows, self._position = task, rows, self._begun
+
+
+def _alike(a: Task, b: Task) -> bool:
+    """Whether no rule can tell two tasks apart, but for their names."""
+    if a.cls is not b.cls or a.job_id != b.job_id or a.role != b.role or a.priority != b.priority:
+        return False
+    mine, theirs = a.pod.metadata, b.pod.metadata
+    return mine.labels == theirs.labels and mine.annotations == theirs.annotations
 
 
 def passes(search: Search, task: Task, row: int) -> bool:
@@ -105,26 +143,53 @@ class Evictables:
         self._ssn = ssn
         self._table = ssn.table
         self._by_row: dict[int, dict[str, list[Task]]] = {}
+        self._thinner: set[int] = set()
+        self._barren: dict[str, BoolArray] = {}
         self._position = ssn.table.log_end
+        self._returned = ssn.returned
 
     def refresh(self) -> None:
-        """Forget nodes on which something changed."""
+        """Take note of nodes on which something changed. Only undone evictions bring tasks back; all else takes some
+        away."""
         table = self._table
         if self._position == table.log_end:
             return
         changed = table.changed_since(self._position)
         self._position = table.log_end
+        if self._returned == self._ssn.returned and changed is not None:
+            self._thinner.update(changed.tolist())
+            return
+        self._returned = self._ssn.returned
         if changed is None:
             self._by_row.clear()
+            for barren in self._barren.values():
+                barren[:] = False
             return
         for row in changed.tolist():
             self._by_row.pop(row, None)
+        for barren in self._barren.values():
+            barren[changed] = False
+
+    def barren(self, whom: str) -> BoolArray:
+        """bool [rows]: nodes known to have no task of a kind; the caller says which kind it means and marks them. The
+        marks go when tasks come back."""
+        found = self._barren.get(whom)
+        if found is None:
+            found = self._barren[whom] = np.zeros(self._table.n, dtype=np.bool_)
+        return found
 
     def by_queue(self, row: int) -> dict[str, list[Task]]:
         """Not to be changed; as of the last :meth:`refresh`."""
         found = self._by_row.get(row)
         if found is None:
-            found = self._by_row[row] = self._collect(row)
+            found = self._collect(row)
+        elif row in self._thinner:
+            thinned = {name: [t for t in tasks if _evictable(t)] for name, tasks in found.items()}
+            found = {name: tasks for name, tasks in thinned.items() if tasks}
+        else:
+            return found
+        self._thinner.discard(row)
+        self._by_row[row] = found
         return found
 
     def _collect(self, row: int) -> dict[str, list[Task]]:
@@ -133,11 +198,15 @@ class Evictables:
         tasks = self._table.nodes[row].tasks
         for key in sorted(tasks):
             task = tasks[key]
-            if (task.status is RUNNING or task.status is BOUND) and task.preemptable:
+            if _evictable(task) and task.preemptable:
                 job = jobs.get(task.job_id)
                 if job is not None:
                     found.setdefault(job.queue, []).append(task)
-        return found or _NO_TASKS
+        return found
+
+
+def _evictable(task: Task) -> bool:
+    return task.status is RUNNING or task.status is BOUND
 
 
 # --- whether it helps -------------------------------------------------------------------------------------------------

@@ -85,6 +85,8 @@ class Session(ExtensionPoints, SimulationPoints):
         self._undone: list[Task] = []
         self._was_bound: list[Task] = []
         self._watching_keys: VictimKeys | None = None
+        #: Evictions undone so far.
+        self.returned = 0
         self.evictions: list[tuple[Task, str]] = []
         self.eviction_records: list[EvictionRecord] = []
         self.nodes_passed_over: list[NodePassedOver] = []
@@ -140,7 +142,12 @@ class Session(ExtensionPoints, SimulationPoints):
     def runs(self) -> Runs:
         states = self.store.setdefault("class states", ClassStates())
         assert isinstance(states, ClassStates)
-        return Runs(self.search, states, in_view=bool(self.filters))
+        return Runs(self.search, states, in_view=self.keeps_view)
+
+    @property
+    def keeps_view(self) -> bool:
+        """Whether what is placed enters the Kubernetes view at once: the predicates plugin sees to that."""
+        return any(p.name == "predicates" for p in self.plugins)
 
     def sorted_jobs(self, jobs: Iterable[Job]) -> list[Job]:
         """By job key, the order in which jobs are walked (spec 03 §1.10)."""
@@ -277,6 +284,7 @@ class Session(ExtensionPoints, SimulationPoints):
 
     def unrelease(self, task: Task, before: TaskStatus) -> None:
         """Undo of :meth:`release`. The task comes back Running whatever it was (Quirk, spec 02 §9.1)."""
+        self.returned += 1
         job = self.job_of(task)
         if job is not None:
             self.touch(job)
@@ -468,5 +476,8 @@ class Session(ExtensionPoints, SimulationPoints):
         for job in self.touched.values():
             job.fit_errors = {}
             job.fit_error = ""
+        if not self.keeps_view:
+            for job in self.touched.values():
+                stray.update(job.tasks)
         self.table.reconcile_view(stray.values())
         self._cycle_states = {}

@@ -32,7 +32,7 @@ class VictimKeys:
         self._jobs = jobs
         self._job_key = job_key
         self._task_key = task_key
-        self._job_keys: dict[str, Key] = {}
+        self._job_keys: dict[str, tuple[Key, str]] = {}
         self._task_keys: dict[Task, Key] = {}
         self.version = 0
 
@@ -40,37 +40,38 @@ class VictimKeys:
         self._job_keys.pop(job.id, None)
         self.version += 1
 
-    def job(self, id: str) -> Key:
-        key = self._job_keys.get(id)
-        if key is None:
-            # The fallback does not count between victims.
-            key = self._job_keys[id] = self._job_key(self._jobs[id])[:-1]
-        return key
+    def _job(self, id: str) -> tuple[Key, str] | None:
+        """Key and queue; None if the session does not have the job."""
+        job = self._jobs.get(id)
+        if job is None:
+            return None
+        # The fallback does not count between victims.
+        found = self._job_keys[id] = (self._job_key(job)[:-1], job.queue)
+        return found
 
-    def task(self, task: Task) -> Key:
-        key = self._task_keys.get(task)
-        if key is None:
-            own = self._task_key(task)
-            key = (*own[:-1], *(() if task.index is None else (task.index,)), *own[-1])
-            self._task_keys[task] = key
+    def _task(self, task: Task) -> Key:
+        own = self._task_key(task)
+        key = self._task_keys[task] = (*own[:-1], *(() if task.index is None else (task.index,)), *own[-1])
         return key
 
     def entries(self, victims: Iterable[Task]) -> list[Entry] | None:
         """None if keys cannot order them: a job is gone, or only some of the pods' names have an index."""
-        jobs = self._jobs
+        job_keys, task_keys = self._job_keys, self._task_keys
         found: list[Entry] = []
         indexed = 0
         for t in victims:
-            job = jobs.get(t.job_id)
+            job = job_keys.get(t.job_id) or self._job(t.job_id)
             if job is None:
                 return None
-            indexed += t.index is not None
-            found.append(((self.job(t.job_id), self.task(t)), job.queue, t))
+            if t.index is not None:
+                indexed += 1
+            found.append(((job[0], task_keys.get(t) or self._task(t)), job[1], t))
         return found if indexed in (0, len(found)) else None
 
     def renewed(self, entry: Entry) -> Entry:
-        (_, task_key), queue, task = entry
-        return (self.job(task.job_id), task_key), queue, task
+        (old, task_key), queue, task = entry
+        job = self._job_keys.get(task.job_id) or self._job(task.job_id)
+        return (old if job is None else job[0], task_key), queue, task
 
 
 class KeyedVictims:
