@@ -149,6 +149,11 @@ class Session(ExtensionPoints, SimulationPoints):
         """Whether what is placed enters the Kubernetes view at once: the predicates plugin sees to that."""
         return any(p.name == "predicates" for p in self.plugins)
 
+    @property
+    def keeps_view(self) -> bool:
+        """Whether what is placed enters the Kubernetes view at once: the predicates plugin sees to that."""
+        return any(p.name == "predicates" for p in self.plugins)
+
     def sorted_jobs(self, jobs: Iterable[Job]) -> list[Job]:
         """By job key, the order in which jobs are walked (spec 03 §1.10)."""
         return sorted(jobs, key=lambda j: j.id)
@@ -476,6 +481,9 @@ class Session(ExtensionPoints, SimulationPoints):
         for job in self.touched.values():
             job.fit_errors = {}
             job.fit_error = ""
+        if not self.keeps_view:
+            for job in self.touched.values():
+                stray.update(job.tasks)
         if not self.keeps_view:
             for job in self.touched.values():
                 stray.update(job.tasks)

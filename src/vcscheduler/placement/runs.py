@@ -191,7 +191,7 @@ class Runs:
             rows = self._scan(state, task, count, cache, constraints, figures.scaled, last)
         if len(rows):
             if not last and len(rows) == count:
-                self._note_refusals(task, state, cache, int(rows[-1]))
+                self._note_refusals(task, state, cache, rows)
             search.table.touch_many(rows if len(rows) == 1 else np.unique(rows))
             state.position = search.table.log_end
         found: list[int] = rows.tolist()
@@ -427,30 +427,30 @@ class Runs:
         if sticky and not (last and len(rows) == count):
             new = np.flatnonzero((seen != 0) & ~before)
             if len(new):
-                cache.group(task, n).add(self._coded(task, new, seen[new] & ~kernels.SEEN))
+                cache.group(task, n).add(self._coded(task, new, seen[new] & ~kernels.SEEN, rows))
         if len(rows):
             # The blocks of this class were not kept up to date row by row.
             kernels.best_of_blocks(np.unique(rows), state.size, n, state.total, table.rank, state.best)
         return rows
 
-    def _note_refusals(self, task: Task, state: ClassState, cache: ErrorCache, last_row: int) -> None:
-        """After a run that leaves tasks behind: what its last search refused, for the error cache. ``last_row`` took
-        the last task, so that search still found room there."""
+    def _note_refusals(self, task: Task, state: ClassState, cache: ErrorCache, taken: IntArray) -> None:
+        """After a run that leaves tasks behind: what its last search refused, for the error cache. ``taken``: the rows of
+        the run; the last of them took the last task, so that search still found room there."""
         table = self._search.table
         if not cache.serves(task):
             return
         known = cache.refused(task)
         refused = table.ready[: table.n] & ~state.ok
-        refused[last_row] = False
+        refused[taken[-1]] = False
         if known is not None:
             refused &= ~known.mask[: table.n]
         rows = np.flatnonzero(refused)
         if len(rows):
-            cache.group(task, table.n).add(self._coded(task, rows, np.zeros(len(rows), dtype=np.int64)))
+            cache.group(task, table.n).add(self._coded(task, rows, np.zeros(len(rows), dtype=np.int64), taken))
 
-    def _coded(self, task: Task, rows: IntArray, constraint_bits: IntArray) -> CodedFailures:
+    def _coded(self, task: Task, rows: IntArray, constraint_bits: IntArray, taken: IntArray) -> CodedFailures:
         """Codes of rows that were refused: what concerns the row alone is as it was, since nothing was put there
-        since; the domain constraints are those that the kernel saw."""
+        since; the domain constraints are those that the kernel saw. ``taken``: the rows of the run."""
         search, table = self._search, self._search.table
         codes = search.shortage(task, rows, future=True)
         stage = codes == 0
@@ -465,8 +465,7 @@ class Runs:
                 bits |= static
                 if filter_.exclusive:
                     # Only rows that took one of these tasks are refused for their ports in a run.
-                    ports = np.array([r in view.ports for r in some.tolist()], dtype=np.bool_)
-                    bits |= np.where(ports & ~stops, int(Reason.PORTS), 0)
+                    bits |= np.where(np.isin(some, taken) & ~stops, int(Reason.PORTS), 0)
                 bits = np.where(stops, bits, bits | constraint_bits[stage])
             codes[stage] = np.where(bits != 0, bits | search.code_of(1, 0), 0)
         keep = codes != 0
