@@ -456,6 +456,7 @@ class Session(ExtensionPoints, SimulationPoints):
         stray: dict[str, Task] = {t.uid: t for t in self._stray}
         planned = [*self._loose, *(t for tasks in self._open_statements.values() for t in tasks)]
         for task in planned:
+            stray[task.uid] = task
             if task.status not in (ALLOCATED, PIPELINED):
                 continue
             job = self.job_of(task)
@@ -465,7 +466,6 @@ class Session(ExtensionPoints, SimulationPoints):
             if node is not None and node.tasks.get(task.key) is task:
                 node.remove(task)
             task.node_name = ""
-            stray[task.uid] = task
         for task in self._was_bound:
             if task.status is RUNNING:
                 job = self.job_of(task)

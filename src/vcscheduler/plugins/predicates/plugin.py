@@ -45,9 +45,14 @@ class PredicatesPlugin(Plugin):
         ssn.add_filter(self.name, PredicatesFilter(ssn, self.cluster, self.options))
         Simulation(ssn, self.name, self.options)
         ssn.add_binder(self.name, self)
-        ssn.add_event_handler(
-            EventHandler(self.allocate, self.deallocate, self.allocate_run, self.deallocate_run)
-        )
+        option = ssn.plugin_option(self.name)
+        if option is None or option.enable_predicate:
+            ssn.add_event_handler(
+                EventHandler(self.allocate, self.deallocate, self.allocate_run, self.deallocate_run)
+            )
+        else:
+            # No task is pre-filtered then, so the handler refuses each (Quirk, spec 05 §2.1); a run cannot be refused.
+            ssn.add_event_handler(EventHandler(self.allocate, self.deallocate))
 
     # --- PrePredicate (spec 05 §3.3) --------------------------------------------------------------------------
 
