@@ -104,9 +104,13 @@ def update_queues(ssn: Session) -> None:
             sums[each].add(own)
     for name, total in sums.items():
         queue = ssn.queues[name]
+        if queue.reported is not None and queue.reported.same(total):
+            continue
         listed = resource_list(total)
-        if _amounts(listed) != _amounts(queue.object.status.allocated):
-            ssn.cache.update_queue_status(queue, listed)
+        if _amounts(listed) == _amounts(queue.object.status.allocated) or (
+            ssn.cache.update_queue_status(queue, listed) is None
+        ):
+            queue.reported = total
 
 
 def ancestors(queues: dict[str, Queue], name: str) -> list[str]:

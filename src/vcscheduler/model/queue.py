@@ -23,6 +23,7 @@ class Queue:
         "parent",
         "priority",
         "reclaimable",
+        "reported",
         "weight",
     )
 
@@ -37,6 +38,8 @@ class Queue:
         self.reclaimable = spec.reclaimable is None or spec.reclaimable
         self.capability = Resources.from_list(spec.capability) if spec.capability else None
         self.deserved = Resources.from_list(spec.deserved)
+        #: What ``status.allocated`` is known to say, None before anybody looked.
+        self.reported: Resources | None = None
         self.guarantee = Resources.from_list(spec.guarantee.resource)
 
     @property

@@ -126,6 +126,8 @@ class TermHolders:
         return self._keys
 
     def pod_added(self, task: Task, row: int) -> None:
+        if task.cls.pod.spec.affinity is None:
+            return
         terms = pod_terms(task)
         if terms is not NO_TERMS:
             self._terms[task] = terms

@@ -56,6 +56,13 @@ tiers:
   - name: nodeorder
 """
 PLAIN = DEFAULT.format(actions="enqueue, allocate, backfill")
+PREEMPTING = DEFAULT.format(actions="enqueue, allocate, preempt, backfill").replace(
+    "  - name: gang\n", "  - name: gang\n    enablePreemptable: false\n"
+).replace("  - name: drf\n", "  - name: drf\n    enablePreemptable: false\n")
+RECLAIMING = DEFAULT.format(actions="enqueue, allocate, reclaim, backfill")
+TREE = DEFAULT.format(actions="enqueue, allocate, preempt, reclaim, backfill").replace(
+    "  - name: proportion\n", "  - name: capacity\n    enableHierarchy: true\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +127,18 @@ class Groups:
     affinity: Callable[[str], Affinity] | None = None
     spread: tuple[TopologySpreadConstraint, ...] = ()
     start: int = 0
+    #: Number of the first group in names; ``start`` counts the seconds of creation.
+    name_from: int | None = None
+    #: Pods that other groups have placed before, for the round robin.
+    placed: int = 0
 
     def __call__(self) -> Iterator[KubernetesObject]:
         requests: dict[str, str | int | float] = {"cpu": "1", "memory": "2Gi"}
         containers = [Container(name="main", image="work:1", resources=ResourceRequirements(requests=requests))]
-        placed = 0
+        placed = self.placed
         for g in range(self.start, self.start + self.count):
-            group = f"{self.prefix}-{g:05d}"
+            first = self.start if self.name_from is None else self.name_from
+            group = f"{self.prefix}-{first + g - self.start:05d}"
             created = START + timedelta(seconds=g)
             yield PodGroup(
                 metadata=ObjectMeta(name=group, namespace="default", uid=group, creation_timestamp=created),
@@ -202,6 +214,29 @@ def _cluster(
     return objects
 
 
+def _tree() -> Iterator[KubernetesObject]:
+    """A root, 10 departments, 190 teams with equal deserved shares; the first 100 teams use what they have."""
+    node_count, departments, teams = 5000, 10, 190
+    yield from nodes(node_count)
+    cpu, memory, pods = node_count * 64, node_count * 256, node_count * 110
+
+    def of(name: str, parent: str, parts: int) -> Queue:
+        made = queue(name)
+        made.spec.parent = parent
+        made.spec.deserved = {"cpu": f"{cpu * 1000 // parts}m", "memory": f"{memory // parts}Gi", "pods": pods // parts}
+        return made
+
+    yield queue("root")
+    for d in range(departments):
+        yield of(f"department-{d}", "root", departments)
+    for t in range(teams):
+        yield of(f"team-{t:03d}", f"department-{t % departments}", teams)
+    for g in range(500):
+        yield from Groups("run", 1, 100, 100, queue=f"team-{g % 100:03d}", running_on=node_count, start=g, placed=100 * g)()
+    for g in range(100):
+        yield from Groups("new", 1, 20, 20, queue=f"team-{100 + g % 90:03d}", start=1000 + g)()
+
+
 def _own_gang_apart(group: str) -> Affinity:
     term = PodAffinityTerm(label_selector=LabelSelector(match_labels={"gang": group}), topology_key=HOSTNAME)
     return Affinity(pod_anti_affinity=PodAffinity(required=[term]))
@@ -259,6 +294,39 @@ def _scenarios() -> dict[str, Scenario]:
             "idle: 5,000 nodes, 140,000 running pods",
             _cluster(5000, Groups("gang", 1400, 100, 100, running_on=5000)),
             idle=True,
+        ),
+        Scenario(
+            "H",
+            "1,000 full nodes, 60,000 low-priority pods, a high-priority gang of 200, preempt",
+            _cluster(
+                1000,
+                Groups("low", 600, 100, 1, priority_class="low", running_on=1000),
+                Groups("high", 1, 200, 200, priority_class="high", start=600, name_from=0),
+                cpu="60",
+                classes=True,
+            ),
+            PREEMPTING,
+            expected_evictions=200,
+        ),
+        Scenario(
+            "I",
+            "1,000 full nodes, 60,000 pods of queue-a, a gang of 500 in queue-b, reclaim",
+            _cluster(
+                1000,
+                Groups("have", 600, 100, 1, queue="queue-a", running_on=1000),
+                Groups("want", 1, 500, 500, queue="queue-b", start=600, name_from=0),
+                cpu="60",
+                queues=("queue-a", "queue-b"),
+            ),
+            RECLAIMING,
+            expected_evictions=500,
+        ),
+        Scenario(
+            "J",
+            "5,000 nodes, a tree of 190 team queues, 50,000 running and 2,000 pending pods, preempt and reclaim",
+            _tree,
+            TREE,
+            expected_binds=2000,
         ),
         Scenario(
             "L",
