@@ -71,7 +71,7 @@ class Network:
             nodes = (table.get(node) for node in known.nodes.get(name, ()))
             rows = np.array(sorted(node.row for node in nodes if node is not None), dtype=np.int64)
             listed = name in known.by_tier.get(entry.tier, ())
-            domains.append(NetworkDomain(name, entry.tier, rows, entry.parent, sorted(entry.children), listed))
+            domains.append(NetworkDomain(name, entry.tier, rows, entry.parent, entry.listed_children, listed))
             if entry.spec is not None and entry.spec.tier_name:
                 tier_names.setdefault(entry.spec.tier_name, entry.tier)
         self.topology = Topology(domains, table.ready_rows, table.n, tier_names=tier_names, ready=known.ready)

@@ -39,6 +39,11 @@ class Entry:
     def members(self) -> list[MemberSpec]:
         return self.spec.members if self.spec is not None else []
 
+    @property
+    def listed_children(self) -> list[str]:
+        """The children as the spec lists them."""
+        return [name for name in dict.fromkeys(_named(self.members)) if name in self.children]
+
 
 class HyperNodes:
     """All HyperNodes, and the nodes of the cluster as far as selectors look at them.

@@ -32,7 +32,7 @@ class NetworkDomain:
     """One HyperNode, or the top. ``listed``: whether its tier is known; a HyperNode that only a parent names is not.
 
     ``rows``: the nodes of the session that belong to it, by row of the node table in ascending order, which is the
-    cluster's node order.
+    cluster's node order. ``children``: in the order in which the HyperNode lists them.
     """
 
     name: str
@@ -107,7 +107,8 @@ class Topology:
     # --- down -------------------------------------------------------------------------------------------------------
 
     def below(self, name: str) -> list[NetworkDomain]:
-        """The domain and all inside it, by tier, then name."""
+        """The domain and all inside it by tier; within a tier as they are met going down, members in the order in which
+        they are listed. The reference takes members in any order (spec 06 §A7.3)."""
         found = self._below.get(name)
         if found is None:
             seen = {name}
@@ -121,7 +122,7 @@ class Topology:
                 found.append(domain)
                 waiting += [c for c in domain.children if c not in seen]
                 seen.update(domain.children)
-            found.sort(key=lambda d: (d.tier, d.name))
+            found.sort(key=lambda d: d.tier)
             self._below[name] = found
         return found
 
