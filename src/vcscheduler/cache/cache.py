@@ -188,6 +188,8 @@ class SchedulerCache(ClusterState):
     def update_pod_group(self, job: Job, pg: PodGroup) -> str | None:
         try:
             job.pod_group = self._cluster.update_pod_group(pg)
+            # Sums over jobs look at the phase, so the next session must count it anew.
+            self.changed[job.id] = job
         except ClusterError as error:
             log.warning("pod group %s: %s", job.id, error)
             return str(error)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from vcscheduler.config import ParsedConfiguration
     from vcscheduler.framework.registry import Registry
 
+_TYPES: dict[str, object] = {"bool": bool, "int": int, "float": float, "str": str, "any": object}
+
 app = typer.Typer(help="Check scheduler configurations.", no_args_is_help=True)
 
 
@@ -35,14 +37,11 @@ def check(
     nothing, 2 if there are errors or the file is no configuration at all.
     """
     from vcscheduler.config import ConfigurationError, check_configuration
-    from vcscheduler.framework.registry import Registry
 
-    registry = Registry.default(plugins_dir)
+    registry = custom_registry(plugins_dir)
     try:
         parsed = parse(file, registry)
-        findings = check_configuration(
-            parsed, registry.action_names, registry.plugin_names, registry.known_arguments()
-        )
+        findings = check_configuration(parsed, registry.action_names, registry.plugin_names, _arguments(registry))
     except ConfigurationError as error:
         findings = list(error.findings)
     if output is not Format.TABLE:
@@ -66,9 +65,34 @@ def check(
             message = f"{each.field}: {each.message}" if each.field else each.message
             typer.echo(f"{place}: {each.level}: {message}")
         errors = sum(each.level == "error" for each in findings)
-        typer.echo(f"{errors} errors, {len(findings) - errors} warnings")
+        typer.echo(f"{_count(errors, 'error')}, {_count(len(findings) - errors, 'warning')}")
     if any(each.level == "error" for each in findings):
         raise typer.Exit(BAD_INPUT)
+
+
+def _arguments(registry: Registry) -> dict[str, dict[str, object]]:
+    """What readers of arguments want, as types."""
+    return {
+        name: {key: _TYPES[kind] for key, kind in known.items()} for name, known in registry.known_arguments().items()
+    }
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
+
+
+def custom_registry(plugins_dir: str) -> Registry:
+    """Everything built in or installed, and what is in the directory of custom plugins, if one is given.
+
+    Raises:
+        PluginError: a file of the directory is no plugin.
+        typer.Exit: there is no such directory.
+    """
+    from vcscheduler.framework.registry import Registry
+
+    if plugins_dir and not Path(plugins_dir).is_dir():
+        fail(f"--plugins-dir {plugins_dir}: no such directory")
+    return Registry.default(plugins_dir)
 
 
 def parse(file: Path, registry: Registry) -> ParsedConfiguration:
@@ -85,6 +109,4 @@ def parse(file: Path, registry: Registry) -> ParsedConfiguration:
     except OSError as error:
         fail(f"{file}: cannot be read: {error.strerror}")
     source = "<stdin>" if str(file) == "-" else str(file)
-    return parse_configuration(
-        text, source, known_actions=registry.action_names, known_plugins=registry.plugin_names
-    )
+    return parse_configuration(text, source, known_actions=registry.action_names, known_plugins=registry.plugin_names)

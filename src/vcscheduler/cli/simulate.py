@@ -84,8 +84,8 @@ def simulate(
     search looks at all nodes; any flag of the sampling switches the reference's sampling on. Pods that wait are no
     error: the exit code is 0. Bad input ends with exit code 2.
     """
+    from vcscheduler.cli.config import custom_registry
     from vcscheduler.config import SchedulerOptions, default_configuration
-    from vcscheduler.framework.registry import Registry
 
     sampling = (minimum_feasible_nodes, minimum_percentage_nodes_to_find, percentage_nodes_to_find)
     standard = SchedulerOptions()
@@ -102,7 +102,7 @@ def simulate(
         ),
         percentage_nodes_to_find=_given(percentage_nodes_to_find, standard.percentage_nodes_to_find),
     )
-    registry = Registry.default(plugins_dir)
+    registry = custom_registry(plugins_dir)
     configuration = default_configuration() if config is None else _configuration(config, registry)
     notes: list[str] = []
     with progress("reading") as show:
@@ -116,6 +116,8 @@ def simulate(
         warnings = [*manifests.warnings, *simulation.expansion.warnings]
         show("cycle 1")
         outcome = simulation.run(max_cycles, lambda done: show(_progress(done)))
+    if not outcome.nodes:
+        warnings.append("there are no nodes, so nothing can be placed")
     for warning in dict.fromkeys(warnings):
         warn(warning)
     if trace is not None:

@@ -52,10 +52,14 @@ def _show(outcome: Outcome, console: Console, notes: Sequence[str], ignored: dic
         _title(console, "Evicted")
         _show_evictions(outcome.evictions, console)
     _title(console, "Queues")
-    console.print(_queues(outcome.queues))
+    queues = _queues(outcome.queues)
+    if queues.row_count:
+        console.print(queues)
     _item(console, _without_jobs(outcome.queues))
-    _title(console, "Cluster")
-    console.print(_cluster(outcome))
+    cluster = _cluster(outcome)
+    if cluster.row_count:
+        _title(console, "Cluster")
+        console.print(cluster)
     _show_notes(outcome, console, notes, ignored)
     console.print(_summary(outcome))
 
@@ -131,7 +135,8 @@ def _show_waiting(jobs: list[JobOutcome], console: Console) -> None:
         first = group[0]
         assert first.reason is not None
         head = Text(shortened((job.key for job in group), thing="job"), style="bold")
-        head.append(f"  ({_facts(first)}): {_progress(first)}{' each' if len(group) > 1 else ''}", style="not bold")
+        each = ", each" if len(group) > 1 else ""
+        head.append(f"  ({_facts(first)}){each}: {_progress(first)}", style="not bold")
         _print(console, head, 2)
         _print(console, Text(_sentence(first.reason.message)), 6)
         for found in first.reason.no_node:
@@ -162,7 +167,7 @@ def _progress(job: JobOutcome) -> str:
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?")) else ".")
 
 
 def _show_no_node(found: NoNode, console: Console, named: bool) -> None:
@@ -193,9 +198,7 @@ def _waiting_by_reason(jobs: list[JobOutcome]) -> Table:
     for job in jobs:
         assert job.reason is not None
         rules = {
-            (refusal.rule, refusal.reason): refusal.nodes
-            for each in job.reason.no_node
-            for refusal in each.refusals
+            (refusal.rule, refusal.reason): refusal.nodes for each in job.reason.no_node for refusal in each.refusals
         } or {(job.reason.cause.value, re.sub(r" \(it asks .*\)$", "", job.reason.message)): 0}
         for rule, count in rules.items():
             found.setdefault(rule, []).append(job.waiting)

@@ -86,7 +86,7 @@ class PendingReasons:
     def __init__(self, ssn: Session, name_nodes: bool = False) -> None:
         self._ssn = ssn
         self._name_nodes = name_nodes
-        self._idle: dict[str, tuple[float, float]] = {}
+        self._known_sizes: dict[str, tuple[float, float, float]] = {}
 
     def why(self, job: Job, said: Iterable[str] = ()) -> Reason:
         """The reason of a job that has Pending or Pipelined tasks, or is not admitted.
@@ -161,19 +161,23 @@ class PendingReasons:
             return ""
         name = reason.removeprefix(_INSUFFICIENT)
         asked = task.resreq.get(name)
-        most, in_all = self._free(name)
+        largest, most, in_all = self._sizes(name)
         text = f"asks {amount(name, asked)}"
-        if most < asked:
+        if largest < asked:
+            text += f"; the largest node has {amount(name, largest)}"
+        elif most < asked:
             text += f"; most free on one node {amount(name, most)}, in all {amount(name, in_all)}"
         return text
 
-    def _free(self, name: str) -> tuple[float, float]:
-        """(most on one node, sum over the nodes) of what is idle of a resource."""
-        found = self._idle.get(name)
+    def _sizes(self, name: str) -> tuple[float, float, float]:
+        """Of a resource: the most that a node has, the most that is idle on one, and all that is idle."""
+        found = self._known_sizes.get(name)
         if found is None:
             table = self._ssn.table
-            idle = table.idle[table.dimension(name), table.ready_rows].clip(0.0)
-            found = self._idle[name] = (float(idle.max(initial=0.0)), float(idle.sum()))
+            cells = table.dimension(name), table.ready_rows
+            idle = table.idle[cells].clip(0.0)
+            sizes = (table.allocatable[cells].max(initial=0.0), idle.max(initial=0.0), idle.sum())
+            found = self._known_sizes[name] = (float(sizes[0]), float(sizes[1]), float(sizes[2]))
         return found
 
 
