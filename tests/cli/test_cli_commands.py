@@ -236,3 +236,54 @@ def test_config_check_reads_arguments_of_actions_and_numbers() -> None:
 def test_the_example_configuration_is_in_order() -> None:
     done = run("config", "check", ROOT / "examples" / "volcano-scheduler.conf")
     assert (done.returncode, done.stdout) == (0, b"0 errors, 0 warnings\n")
+
+
+def test_evictions_are_shown_with_the_opinion_of_each_rule(tmp_path: Path) -> None:
+    stored = 'creationTimestamp: "2026-01-01T00:00:00Z"'
+    running = "".join(
+        f"""---
+apiVersion: v1
+kind: Pod
+metadata: {{name: low-{i}, uid: l{i}, {stored}, annotations: {{scheduling.k8s.io/group-name: low}}}}
+spec: {{schedulerName: volcano, nodeName: n1, containers: [{{name: c, resources: {{requests: {{cpu: 2}}}}}}]}}
+status: {{phase: Running}}
+"""
+        for i in range(2)
+    )
+    manifests = (
+        f"""
+apiVersion: v1
+kind: Node
+metadata: {{name: n1}}
+status: {{allocatable: {{cpu: 4, memory: 16Gi, pods: 110}}}}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {{name: high}}
+value: 100
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {{name: low, namespace: default, uid: l, {stored}}}
+spec: {{minMember: 1, queue: default}}
+status: {{phase: Running}}
+"""
+        + running
+        + """---
+apiVersion: v1
+kind: Pod
+metadata: {name: high}
+spec: {schedulerName: volcano, priorityClassName: high, containers: [{name: c, resources: {requests: {cpu: 2}}}]}
+"""
+    )
+    conf = tmp_path / "preempt.conf"
+    conf.write_text(
+        'actions: "enqueue, allocate, preempt"\n'
+        "tiers:\n"
+        "- plugins: [{name: priority}, {name: gang}]\n"
+        "- plugins: [{name: predicates}, {name: nodeorder}]\n"
+    )
+    done = run("simulate", "-", "--config", conf, "--why-evicted", stdin=manifests.encode())
+    text = done.stdout.decode()
+    assert "gang, for default/high: may go: its job has 2 ready tasks and needs 1" in text
+    assert text.rstrip().endswith("1 ran before; 1 pod evicted.")
