@@ -26,9 +26,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class CycleTimes:
-    """Seconds of one cycle by phase: ``open``, each action by name, ``close``."""
+    """Seconds of one cycle by phase: ``open``, each action by name, ``close``; and of each plugin's own part of
+    opening and closing."""
 
     phases: dict[str, float] = field(default_factory=dict)
+    plugins_opened: dict[str, float] = field(default_factory=dict)
+    plugins_closed: dict[str, float] = field(default_factory=dict)
 
     @property
     def total(self) -> float:
@@ -53,6 +56,7 @@ class Scheduler:
         self._actions: dict[str, Action] = {}
         self._reported: set[str] = set()
         self.explain_victims = False
+        self._times = CycleTimes()
         self.configuration = configuration
 
     @property
@@ -77,7 +81,7 @@ class Scheduler:
         Raises:
             PluginError: a plugin of the configuration is not supported yet.
         """
-        times = CycleTimes()
+        times = self._times = CycleTimes()
         start = time.perf_counter()
 
         def lap(name: str) -> None:
@@ -134,18 +138,32 @@ class Scheduler:
                     option.name,
                     plugin.name,
                 )
+            start = time.perf_counter()
             try:
                 plugin.on_session_open(ssn)
             except PluginError:
                 raise
             except Exception as error:
                 raise PluginError(f"plugin {option.name} failed to open: {error}") from error
+            self._times.plugins_opened[plugin.name] = time.perf_counter() - start
             ssn.plugins = [p for p in ssn.plugins if p.name != plugin.name] + [plugin]
 
     def _close(self, ssn: Session) -> None:
-        for plugin in ssn.plugins:
-            plugin.on_session_close(ssn)
-        update_jobs(ssn)
-        update_queues(ssn)
-        ssn.undo_planned()
-        self.cache.settle(ssn.touched.values())
+        """Whatever fails here, what was only planned is undone: the cache must not keep it."""
+        failed: PluginError | None = None
+        try:
+            for plugin in ssn.plugins:
+                start = time.perf_counter()
+                try:
+                    plugin.on_session_close(ssn)
+                except Exception as error:
+                    failed = PluginError(f"plugin {plugin.name} failed to close: {error}")
+                    failed.__cause__ = error
+                self._times.plugins_closed[plugin.name] = time.perf_counter() - start
+            update_jobs(ssn)
+            update_queues(ssn)
+        finally:
+            ssn.undo_planned()
+            self.cache.settle(ssn.touched.values())
+        if failed is not None:
+            raise failed
