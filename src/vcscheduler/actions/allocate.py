@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from vcscheduler.actions.domains import DomainSearch
 from vcscheduler.actions.placing import Domain, Placing
+from vcscheduler.actions.single_tasks import SingleTasks
 from vcscheduler.actions.worksheet import Worksheet, allocatable_task, build_worksheet
 from vcscheduler.framework.action import Action
-from vcscheduler.framework.heap import Queue
+from vcscheduler.framework.heap import KeyedQueue, Queue
 from vcscheduler.framework.session import Session
 from vcscheduler.framework.statement import Statement
 from vcscheduler.model.job import Job
@@ -42,6 +43,7 @@ class _Run:
         self._queues = ssn.queue_heap()
         self._jobs: dict[str, Queue[Job]] = {}
         self._worksheets: dict[str, Worksheet] = {}
+        self._singles = SingleTasks(ssn, self._worksheets)
 
     def execute(self) -> None:
         ssn = self._ssn
@@ -54,6 +56,14 @@ class _Run:
             if job is None:
                 continue
             worksheet = self._worksheets[job.id]
+            if (
+                self._singles.possible
+                and not len(self._queues)
+                and isinstance(jobs, KeyedQueue)
+                and self._singles.place(queue, job, jobs)
+            ):
+                self._queues.push(queue)
+                continue
             statement = self._turn(queue, job, worksheet)
             if statement is not None and ssn.job_ready(job):
                 statement.commit()

@@ -78,9 +78,7 @@ class _Spare:
         self._surplus = surplus
         self._roles: dict[str, int] = {}
         if job.roles_checked:
-            self._roles = {
-                role: job.role_ready(role) - minimum for role, minimum in job.task_min_available.items()
-            }
+            self._roles = {role: job.role_ready(role) - minimum for role, minimum in job.task_min_available.items()}
         self._grouped = bool(job.min_sub_jobs)
         self._groups: dict[str, int] = {}
         self._broken: set[str] = set()

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from vcscheduler.actions.bundles import Bundle, allows_eviction, approved, ordered, split, total_request
+from vcscheduler.actions.domains import eviction_domains, sub_job_eviction_domains
 from vcscheduler.actions.placing import Domain
 from vcscheduler.actions.victims import Evictables, queues_by_first_job, rows_not_excluded, starving_jobs
 from vcscheduler.actions.worksheet import TaskQueue, Worksheet, build_worksheet
@@ -101,7 +102,7 @@ class _Run:
         if not wanted or not self._action.may_evict(ssn, queue, wanted):
             return
         statement = Statement(ssn)
-        for domain in self._domains(job):
+        for domain in eviction_domains(ssn, job, self._max_domains):
             plan = self._plan(queue, job, worksheet, wanted, domain)
             if plan is not None:
                 statement.recover(plan)
@@ -123,10 +124,6 @@ class _Run:
             if ready:
                 break
         return tasks
-
-    def _domains(self, job: Job) -> list[Domain]:
-        """Where the job may be placed. Without a plugin that knows network domains that is the whole cluster."""
-        return [Domain("", self._search.all_rows)][: self._max_domains]
 
     # --- one domain ---------------------------------------------------------------------------------------------------
 
@@ -183,7 +180,7 @@ class _Run:
             total.evict(victim, self._action.name, first)
         placed = False
         while (sub_job := worksheet.sub_jobs.pop()) is not None:
-            statement = self._place(queue, job, sub_job, worksheet.tasks[sub_job.id], bool(victims), domain)
+            statement = self._place_somewhere(queue, job, sub_job, worksheet.tasks[sub_job.id], bool(victims), domain)
             placed = statement is not None
             if statement is None:
                 break
@@ -194,6 +191,16 @@ class _Run:
         plan = total.save()
         total.discard()
         return plan if good else None
+
+    def _place_somewhere(
+        self, queue: JobQueue, job: Job, sub_job: SubJob, tasks: TaskQueue, evicted: bool, domain: Domain
+    ) -> Statement | None:
+        """The sub-job in the first domain inside this one that holds it."""
+        for inner in sub_job_eviction_domains(self._ssn, sub_job, domain):
+            statement = self._place(queue, job, sub_job, tasks.clone(), evicted, inner)
+            if statement is not None:
+                return statement
+        return None
 
     def _place(
         self, queue: JobQueue, job: Job, sub_job: SubJob, tasks: TaskQueue, evicted: bool, domain: Domain
@@ -212,9 +219,7 @@ class _Run:
         statement.discard()
         return None
 
-    def _row_for(
-        self, queue: JobQueue, job: Job, task: Task, cache: ErrorCache, domain: Domain
-    ) -> int | None:
+    def _row_for(self, queue: JobQueue, job: Job, task: Task, cache: ErrorCache, domain: Domain) -> int | None:
         ssn, search = self._ssn, self._search
         if not ssn.allocatable(queue, task):
             return None

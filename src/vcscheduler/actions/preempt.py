@@ -200,9 +200,7 @@ class _Attempts:
 
     # --- normal mode (spec 03 §5.4) -----------------------------------------------------------------------------------
 
-    def _normal(
-        self, queue: JobQueue, task: Task, rows: IntArray, whose: Whose, statement: Statement
-    ) -> bool:
+    def _normal(self, queue: JobQueue, task: Task, rows: IntArray, whose: Whose, statement: Statement) -> bool:
         ssn = self._ssn
         skip = whose.barren
         if skip.any():

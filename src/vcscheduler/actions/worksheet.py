@@ -26,6 +26,11 @@ class Worksheet:
     def is_empty(self) -> bool:
         return not len(self.sub_jobs)
 
+    def take_all(self) -> None:
+        """Everything was placed by other means."""
+        while self.sub_jobs.pop() is not None:
+            pass
+
     def clone(self) -> Worksheet:
         return Worksheet(self.sub_jobs.clone(), {id: queue.clone() for id, queue in self.tasks.items()})
 

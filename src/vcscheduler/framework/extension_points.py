@@ -157,6 +157,7 @@ class ExtensionPoints:
         self._job_enqueueable: Point[Callable[[Job], Vote]] = Point(t, "enable_job_enqueued")
         self._job_enqueued: Point[Callable[[Job], None]] = Point(t, "enable_job_enqueued")
         self._overused: Point[Callable[[Queue], bool]] = Point(t, "enabled_overused")
+        self._overused_follows: dict[str, bool] = {}
         self._preemptive: Point[Callable[[Queue, list[Task]], bool]] = Point(t, "enable_preemptive")
         self._allocatable: Point[Callable[[Queue, Task], bool]] = Point(t, "enabled_allocatable")
         self._allocatable_limits: dict[str, Callable[[Queue, Task, int], int]] = {}
@@ -263,6 +264,15 @@ class ExtensionPoints:
             most = max(most, n)
         return min(most, limit)
 
+    def ready_after_one(self, job: Job, task: Task) -> bool:
+        """Whether placing this one task is known to make the job ready."""
+        for name, _ in self._job_ready.named:
+            after = self._job_ready_after.get(name)
+            n = None if after is None else after(job, task)
+            if n is None or n > 1:
+                return False
+        return True
+
     def add_sub_job_ready_fn(self, name: str, fn: Callable[[SubJob], bool]) -> None:
         self._sub_job_ready.add(name, fn)
 
@@ -313,8 +323,18 @@ class ExtensionPoints:
 
     # --- queues -------------------------------------------------------------------------------------------------
 
-    def add_overused_fn(self, name: str, fn: Callable[[Queue], bool]) -> None:
+    def add_overused_fn(
+        self, name: str, fn: Callable[[Queue], bool], *, allocatable_implies_not: bool = False
+    ) -> None:
+        """``allocatable_implies_not``: a queue for which this plugin finds a task allocatable is not overused."""
         self._overused.add(name, fn)
+        self._overused_follows[name] = allocatable_implies_not
+
+    @property
+    def overused_follows(self) -> bool:
+        """Whether asking :meth:`allocatable` makes asking :meth:`overused` needless."""
+        asked = {name for name, _ in self._allocatable.named}
+        return all(self._overused_follows[name] and name in asked for name, _ in self._overused.named)
 
     def overused(self, queue: Queue) -> bool:
         for f in self._overused.all:

@@ -97,6 +97,9 @@ class KeyedQueue(Generic[T]):
     def pop(self) -> T | None:
         return heapq.heappop(self._heap)[1] if self._heap else None
 
+    def peek(self) -> T | None:
+        return self._heap[0][1] if self._heap else None
+
 
 class SortedQueue(Generic[T]):
     """Elements sorted once, then only taken. ``peek_run`` and ``skip`` let a caller take several at once."""

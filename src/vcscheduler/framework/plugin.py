@@ -55,12 +55,19 @@ class Event:
 
 @dataclass(slots=True)
 class RunEvent:
-    """Several tasks of one job and class were allocated (or taken back) at once, ``rows[i]`` for ``tasks[i]``."""
+    """Tasks of one class and queue were allocated (or taken back) at once, ``rows[i]`` for ``tasks[i]``.
 
-    job: Job
+    ``jobs``: each job with the number of its tasks, in the order of ``tasks``.
+    """
+
+    jobs: list[tuple[Job, int]]
     cls: TaskClass
     tasks: list[Task]
     rows: list[int]
+
+    @property
+    def queue(self) -> str:
+        return self.jobs[0][0].queue
 
 
 @dataclass(slots=True)

@@ -149,11 +149,6 @@ class Session(ExtensionPoints, SimulationPoints):
         """Whether what is placed enters the Kubernetes view at once: the predicates plugin sees to that."""
         return any(p.name == "predicates" for p in self.plugins)
 
-    @property
-    def keeps_view(self) -> bool:
-        """Whether what is placed enters the Kubernetes view at once: the predicates plugin sees to that."""
-        return any(p.name == "predicates" for p in self.plugins)
-
     def sorted_jobs(self, jobs: Iterable[Job]) -> list[Job]:
         """By job key, the order in which jobs are walked (spec 03 §1.10)."""
         return sorted(jobs, key=lambda j: j.id)
@@ -321,22 +316,39 @@ class Session(ExtensionPoints, SimulationPoints):
     def place_run(self, job: Job, tasks: list[Task], rows: list[int]) -> None:
         """Tasks of one class, role and sub-job were allocated by a kernel, which has accounted them in the columns;
         this brings everything else up to date. Cannot fail: no conflict of names, no handler that may refuse."""
-        cls = tasks[0].cls
         self.touch(job)
         job.set_status_of(tasks, ALLOCATED)
+        self._settle_run(RunEvent([(job, len(tasks))], tasks[0].cls, tasks, rows))
+
+    def _settle_run(self, event: RunEvent) -> None:
+        """Tasks that are accounted already, Allocated each, take their places on the nodes; the plugins hear of it."""
         nodes = self.table.nodes
-        for task, row in zip(tasks, rows):
+        for task, row in zip(event.tasks, event.rows):
             node = nodes[row]
             task.node_name = node.name
             node.tasks[task.key] = task
             task.counted = ALLOCATED
-        event = RunEvent(job, cls, tasks, rows)
         for handler in self.event_handlers:
             if handler.allocate_run is not None:
                 handler.allocate_run(event)
             elif handler.allocate is not None:
-                for task in tasks:
+                for task in event.tasks:
                     handler.allocate(Event(task))
+
+    def bind_run(self, jobs: list[Job], tasks: list[Task], rows: list[int]) -> None:
+        """One task of each job was allocated by a kernel and makes its job ready: take them over as
+        :meth:`place_run` does, and bind them."""
+        for job, task in zip(jobs, tasks):
+            self.touched[job.id] = job
+            job.set_status(task, ALLOCATED)
+        self._settle_run(RunEvent([(job, 1) for job in jobs], tasks[0].cls, tasks, rows))
+        refused = {task.uid for task, _ in self.cache.bind_run(tasks, rows)}
+        for job, task in zip(jobs, tasks):
+            if task.uid in refused:
+                self.take_back(task)
+            else:
+                job.set_status(task, BINDING)
+                task.counted = BINDING
 
     def take_back_run(self, job: Job, tasks: list[Task], rows: list[int]) -> None:
         """Undo of :meth:`place_run`."""
@@ -346,7 +358,7 @@ class Session(ExtensionPoints, SimulationPoints):
         nodes = self.table.nodes
         for task, row in zip(tasks, rows):
             nodes[row].remove(task)
-        event = RunEvent(job, cls, tasks, rows)
+        event = RunEvent([(job, len(tasks))], cls, tasks, rows)
         for handler in self.event_handlers:
             if handler.deallocate_run is not None:
                 handler.deallocate_run(event)
@@ -481,9 +493,6 @@ class Session(ExtensionPoints, SimulationPoints):
         for job in self.touched.values():
             job.fit_errors = {}
             job.fit_error = ""
-        if not self.keeps_view:
-            for job in self.touched.values():
-                stray.update(job.tasks)
         if not self.keeps_view:
             for job in self.touched.values():
                 stray.update(job.tasks)

@@ -26,9 +26,7 @@ class VictimKeys:
     """Keys of jobs and tasks for one session. ``job_key`` may depend on nothing but the job, ``task_key`` on nothing
     that changes. ``version`` grows with every change of a job."""
 
-    def __init__(
-        self, jobs: Mapping[str, Job], job_key: Callable[[Job], Key], task_key: Callable[[Task], Key]
-    ) -> None:
+    def __init__(self, jobs: Mapping[str, Job], job_key: Callable[[Job], Key], task_key: Callable[[Task], Key]) -> None:
         self._jobs = jobs
         self._job_key = job_key
         self._task_key = task_key
@@ -80,9 +78,7 @@ class KeyedVictims:
 
     __slots__ = ("_across", "_entries", "_heap", "_keys", "_taken", "_version")
 
-    def __init__(
-        self, keys: VictimKeys, entries: list[Entry], across: Callable[[str, str], bool] | None
-    ) -> None:
+    def __init__(self, keys: VictimKeys, entries: list[Entry], across: Callable[[str, str], bool] | None) -> None:
         self._keys = keys
         self._entries = entries
         self._across = across

@@ -207,13 +207,17 @@ class Runs:
 
     def alike(self, a: Task, b: Task) -> bool:
         """Whether two tasks of one job may be placed in one run."""
-        if (
-            a.cls is not b.cls
-            or a.role != b.role
-            or a.sub_job is not b.sub_job
-            or b.pod.spec.scheduling_gates
-            or b.pod.status.nominated_node_name
-        ):
+        return (
+            a.role == b.role
+            and a.sub_job is b.sub_job
+            and not b.pod.spec.scheduling_gates
+            and not b.pod.status.nominated_node_name
+            and self.alike_across_jobs(a, b)
+        )
+
+    def alike_across_jobs(self, a: Task, b: Task) -> bool:
+        """Whether the rules about nodes cannot tell two tasks apart."""
+        if a.cls is not b.cls or a.namespace != b.namespace:
             return False
         mine, theirs = a.pod.metadata, b.pod.metadata
         if mine.labels == theirs.labels and mine.annotations == theirs.annotations:

@@ -145,12 +145,13 @@ class DrfPlugin(Plugin):
             self._change(job, event.task.resreq, -1, in_model=True)
 
     def _on_allocate_run(self, event: RunEvent) -> None:
-        self._change(
-            event.job, event.cls.resreq, len(event.tasks), in_model=event.tasks[0].status is not PIPELINED
-        )
+        in_model = event.tasks[0].status is not PIPELINED
+        for job, n in event.jobs:
+            self._change(job, event.cls.resreq, n, in_model=in_model)
 
     def _on_deallocate_run(self, event: RunEvent) -> None:
-        self._change(event.job, event.cls.resreq, -len(event.tasks), in_model=True)
+        for job, n in event.jobs:
+            self._change(job, event.cls.resreq, -n, in_model=True)
 
     def _change(self, job: Job, request: Resources, times: int, *, in_model: bool) -> None:
         """``in_model``: the job's own sum shows the change already. The first event of a job starts from that sum; it

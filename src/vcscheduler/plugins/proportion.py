@@ -90,7 +90,8 @@ class ProportionPlugin(Plugin):
         self.attributes = self._open_queues()
         ssn.add_queue_order_fn(self.name, self._compare, key=self._rank)
         ssn.add_reclaimable_fn(self.name, self.reclaimable)
-        ssn.add_overused_fn(self.name, self.overused)
+        # Overused is "used up in every dimension"; then whatever asks for some cpu or memory is not allocatable.
+        ssn.add_overused_fn(self.name, self.overused, allocatable_implies_not=True)
         ssn.add_allocatable_fn(self.name, self.allocatable, limit=self.allocatable_times)
         ssn.add_preemptive_fn(self.name, self.preemptive)
         ssn.add_job_enqueueable_fn(self.name, self.job_enqueueable)
@@ -283,6 +284,6 @@ class ProportionPlugin(Plugin):
             q.change(event.task.resreq, times)
 
     def _on_run(self, event: RunEvent, times: int) -> None:
-        q = self.attributes.get(event.job.queue)
+        q = self.attributes.get(event.queue)
         if q is not None:
             q.change(event.cls.resreq, times * len(event.tasks))

@@ -357,7 +357,7 @@ class CapacityPlugin(Plugin):
             self._follow(account, [event.task], times)
 
     def _on_run(self, event: RunEvent, times: int) -> None:
-        account = self.accounts.get(event.job.queue)
+        account = self.accounts.get(event.queue)
         if account is not None:
             account.change(event.cls.resreq, times * len(event.tasks))
             self._follow(account, event.tasks, times)

@@ -60,9 +60,9 @@ class TaskTopologyPlugin(Plugin):
             buckets.placed(event.task)
 
     def _placed_run(self, event: RunEvent) -> None:
-        buckets = self.jobs.get(event.job.id)
-        if buckets is not None:
-            for task in event.tasks:
+        for task in event.tasks:
+            buckets = self.jobs.get(task.job_id)
+            if buckets is not None:
                 buckets.placed(task)
 
 
