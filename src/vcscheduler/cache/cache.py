@@ -52,7 +52,7 @@ class SchedulerCache(ClusterState):
         self.unsettled: dict[str, Job] = {}
         self.active: dict[str, Job] = {}
         self.bound: list[tuple[list[Task], list[str]]] = []
-        self._volumes = VolumeBinder(cluster, self.listers, clock, lambda: (new for _, new in self._events))
+        self._volumes = VolumeBinder(cluster, self.listers, clock, lambda: [new for _, new in list(self._events)])
         cluster.start(self)
 
     @property
