@@ -54,7 +54,8 @@ def pod_claims(pod: Pod, listers: Listers) -> PodClaims | None:
     claims = []
     for use in claim_uses(pod):
         claim = listers.claims.get(f"{pod.namespace}/{use.name}")
-        if claim is None:
+        # An API server gives every claim a phase; one without is not yet known to volume binding (docs/differences.md).
+        if claim is None or not claim.status.phase:
             if use.ephemeral:
                 raise ClaimProblem(
                     "waiting for ephemeral volume controller to create the persistentvolumeclaim "
