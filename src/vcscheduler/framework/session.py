@@ -339,7 +339,7 @@ class Session(ExtensionPoints, SimulationPoints):
         """One task of each job was allocated by a kernel and makes its job ready: take them over as
         :meth:`place_run` does, and bind them."""
         for job, task in zip(jobs, tasks):
-            self.touched[job.id] = job
+            self.touch(job)
             job.set_status(task, ALLOCATED)
         self._settle_run(RunEvent([(job, 1) for job in jobs], tasks[0].cls, tasks, rows))
         refused = {task.uid for task, _ in self.cache.bind_run(tasks, rows)}
