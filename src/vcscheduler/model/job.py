@@ -23,11 +23,12 @@ from vcscheduler.model.status import (
     SUCCEEDED,
     TaskStatus,
 )
+from vcscheduler.model.sub_groups import joined, match_values, policy_selector
 from vcscheduler.model.task import Task, preemptable, timestamp
 from vcscheduler.objects import NetworkTopologySpec, PodGroup, SubGroupPolicy
 from vcscheduler.objects.meta import Time
 from vcscheduler.objects.scheduling import PodGroupCondition
-from vcscheduler.objects.selectors import Selector, SelectorError, compile_label_selector
+from vcscheduler.objects.selectors import Selector
 
 #: Place in a list of counts, after the ten statuses: Pending tasks that request nothing.
 PENDING_BEST_EFFORT = len(TaskStatus)
@@ -175,7 +176,7 @@ class Job:
         if roles_changed:
             self._recount_roles()
         if old is None or old.spec.sub_group_policy != spec.sub_group_policy:
-            self._policies = [(p, _policy_selector(p)) for p in spec.sub_group_policy]
+            self._policies = [(p, policy_selector(p)) for p in spec.sub_group_policy]
             self._reset_sub_jobs()
         elif not self._policies:
             self.default_sub_job.min_available = self.min_available
@@ -313,12 +314,11 @@ class Job:
 
     def _sub_job_for(self, task: Task) -> SubJob:
         for policy, selector in self._policies:
-            values = _match_values(policy, selector, task.pod.metadata.labels)
+            values = match_values(policy, selector, task.pod.metadata.labels)
             if not values:
                 continue
             group_id = f"{self.id}/{policy.name}"
-            value = "-".join(values)
-            id = f"{group_id}-{value if len(value.encode()) <= 128 else _hash(value)}"
+            id = f"{group_id}-{joined(values)}"
             found = self.sub_jobs.get(id)
             if found is None:
                 first = values[0]
@@ -587,28 +587,3 @@ def _count(counts: Counts, task: Task, times: int) -> None:
         counts[PENDING_BEST_EFFORT] += times
     if task.gated:
         counts[GATED] += times
-
-
-def _policy_selector(policy: SubGroupPolicy) -> Selector | None:
-    """The compiled selector; None = no filter. An invalid one selects nothing."""
-    if policy.label_selector is None:
-        return None
-    try:
-        return compile_label_selector(policy.label_selector)
-    except SelectorError:
-        return compile_label_selector(None)
-
-
-def _match_values(policy: SubGroupPolicy, selector: Selector | None, labels: dict[str, str]) -> list[str]:
-    if selector is not None and not selector.matches(labels):
-        return []
-    values = [labels.get(key, "") for key in policy.match_label_keys]
-    return values if all(values) else []
-
-
-def _hash(text: str) -> str:
-    """32-bit FNV-1a in Kubernetes' safe alphabet (spec 01 §4.8)."""
-    h = 2166136261
-    for byte in text.encode():
-        h = ((h ^ byte) * 16777619) & 0xFFFFFFFF
-    return "".join("bcdfghjklmnpqrstvwxz2456789"[ord(c) % 27] for c in str(h))

@@ -108,17 +108,17 @@ class DomainBooks:
             counts[holders] += times
 
     def _run_changed(self, event: RunEvent, times: int) -> None:
-        first = event.tasks[0]
-        counts = self._placed.get(first.sub_job.id) if first.sub_job is not None else None
-        for row in event.rows:
-            holders = self._topology.holders[row]
-            self._add(event.cls.resreq, holders, times)
+        holders = [self._topology.holders[row] for row in event.rows]
+        tasks_in = np.bincount(np.concatenate(holders), minlength=len(self._topology.names))
+        self._add(event.cls.resreq, slice(None), times * tasks_in)
+        for task, held in zip(event.tasks, holders):
+            counts = self._placed.get(task.sub_job.id) if task.sub_job is not None else None
             if counts is not None:
-                counts[holders] += times
+                counts[held] += times
 
-    def _add(self, amount: Resources, holders: IntArray, times: int) -> None:
+    def _add(self, amount: Resources, domains: IntArray | slice, times: int | IntArray) -> None:
         for resource in self._weights:
             d = self._dims.get(resource)
             x = amount.get(resource)
             if x and d is not None:
-                self._used[d, holders] += times * x
+                self._used[d, domains] += times * x
