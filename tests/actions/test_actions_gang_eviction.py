@@ -158,3 +158,12 @@ def test_a_job_bound_to_one_domain_has_others_evicted_there_only() -> None:
     assert bound.evicts == ["ns/low-w-2", "ns/mid-w-1"]
     assert bound.pipelined == {"ns/h-w-0": "n1", "ns/h-w-1": "n2"}
     assert racks({}).cycle().evicts == ["ns/low-w-2", "ns/low-w-3"]
+
+
+def test_a_useless_number_of_domains_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = two_nodes_of_a_gang("n1", "n1", high={"minimum": 1, "tasks": 1}, maxDomains=0)
+
+    assert cluster.cycle().binds == {"ns/h-w-0": "n2"}
+    cluster.cycle()
+
+    assert caplog.messages.count("gangpreempt: maxDomains must be at least 1, found 0; 8 is used") == 1

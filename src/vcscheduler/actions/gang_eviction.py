@@ -6,6 +6,7 @@ done again for good. The rest is a matter of who may be a victim.
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
@@ -29,6 +30,10 @@ from vcscheduler.model.task import Task
 from vcscheduler.placement.rules import IntArray
 from vcscheduler.placement.search import ErrorCache, Purpose
 
+log = logging.getLogger(__name__)
+
+MAX_DOMAINS = 8
+
 
 class GangEviction(Action):
     """Base of both actions. ``kind``: as what they ask the plugins."""
@@ -38,14 +43,17 @@ class GangEviction(Action):
 
     def __init__(self) -> None:
         # Upstream keeps the last value when a key leaves the configuration (Quirk, spec 03 §1.9).
-        self._max_domains = 8
+        self._max_domains = MAX_DOMAINS
+        self._refused = MAX_DOMAINS
         self._whole_bundles = True
 
     def execute(self, ssn: Session) -> None:
         arguments = ssn.configuration.action_arguments(self.name)
-        self._max_domains = arguments.get_int("maxDomains", self._max_domains)
-        if self._max_domains <= 0:
-            self._max_domains = 8
+        given = arguments.get_int("maxDomains", self._max_domains)
+        if given <= 0 and given != self._refused:
+            log.warning("%s: maxDomains must be at least 1, found %d; %d is used", self.name, given, MAX_DOMAINS)
+            self._refused = given
+        self._max_domains = given if given > 0 else MAX_DOMAINS
         self._whole_bundles = arguments.get_bool("allowWholeBundle", self._whole_bundles)
         _Run(ssn, self, self._max_domains, self._whole_bundles).execute()
 
