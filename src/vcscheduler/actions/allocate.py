@@ -6,6 +6,8 @@ from then on, so queues and jobs alternate as their shares grow.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from vcscheduler.actions.domains import DomainSearch
 from vcscheduler.actions.placing import Domain, Placing
 from vcscheduler.actions.single_tasks import SingleTasks
@@ -20,7 +22,7 @@ from vcscheduler.model.queue import Queue as JobQueue
 
 class Allocate(Action):
     name = "allocate"
-    known_arguments = {"predicateErrorCacheEnable": "bool"}
+    known_arguments: ClassVar[dict[str, str]] = {"predicateErrorCacheEnable": "bool"}
 
     def __init__(self) -> None:
         # Upstream keeps the last value when a key leaves the configuration (Quirk, spec 02 §2.8).

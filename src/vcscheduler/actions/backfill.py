@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from vcscheduler.framework.action import Action
 from vcscheduler.framework.heap import PriorityQueue, Queue
 from vcscheduler.framework.session import Session
@@ -14,7 +16,7 @@ from vcscheduler.placement.search import ErrorCache, Purpose
 
 class Backfill(Action):
     name = "backfill"
-    known_arguments = {"predicateErrorCacheEnable": "bool"}
+    known_arguments: ClassVar[dict[str, str]] = {"predicateErrorCacheEnable": "bool"}
 
     def execute(self, ssn: Session) -> None:
         for task in self._pick(ssn):

@@ -121,7 +121,8 @@ class Placing:
     ) -> bool:
         """Place the first task and those alike that follow it, as far as nobody needs to look in between."""
         ssn, runs = self._ssn, self._runs
-        assert runs is not None and isinstance(tasks, SortedQueue)
+        assert runs is not None
+        assert isinstance(tasks, SortedQueue)
         limit = len(tasks)
         if limit > 1:
             limit = ssn.placements_until_ready(job, first, limit)

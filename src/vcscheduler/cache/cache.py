@@ -20,8 +20,8 @@ from vcscheduler.model.nodes import Node
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.status import BINDING, PENDING, RELEASING
 from vcscheduler.model.task import Task
-from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.model.topology import Topology
+from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.objects import Condition, KubernetesObject, Pod, PodGroup, QueueStatus
 from vcscheduler.objects import Queue as QueueObject
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TypeVar
 
 from vcscheduler.cache.claims import ClaimPending, csi_limits, csi_volumes
 from vcscheduler.cache.network import Network
@@ -52,7 +51,6 @@ from vcscheduler.objects import Queue as QueueObject
 from vcscheduler.placement.images import ImageTable
 
 log = logging.getLogger(__name__)
-O = TypeVar("O", bound=KubernetesObject)
 
 _LISTED: dict[type[KubernetesObject], str] = {
     Namespace: "namespaces",

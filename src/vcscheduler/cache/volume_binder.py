@@ -1,4 +1,4 @@
-"""Binding with claims: write what the plan says, wait until the claims are bound, then bind the pod (spec 05 §3.9, 07 §3.3).
+"""Binding with claims: write what the plan says, wait until they are bound, then bind the pod (spec 05 §3.9, 07 §3.3).
 
 Nobody blocks for it: a pod that waits for its claims is looked at again when a session begins.
 """

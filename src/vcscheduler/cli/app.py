@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from vcscheduler.cli import config, simulate, verify, version
+from vcscheduler.cli import bench, config, simulate, verify, version
 
 app = typer.Typer(
     name="vcscheduler",
@@ -16,5 +16,6 @@ app = typer.Typer(
 )
 app.command("simulate")(simulate.simulate)
 app.command("verify")(verify.verify)
+app.command("bench")(bench.bench)
 app.add_typer(config.app, name="config")
 app.command("version")(version.version)

@@ -19,8 +19,8 @@ from vcscheduler.model.nodes import Node
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.status import EvictionKind, Vote
 from vcscheduler.model.task import Task
-from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.model.topology import GradientPurpose
+from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.placement.adapters import BatchScorer, PerNodeFilter, PerNodeScorer
 from vcscheduler.placement.rules import NodeFilter, NodeScorer
 
@@ -323,9 +323,7 @@ class ExtensionPoints:
 
     # --- queues -------------------------------------------------------------------------------------------------
 
-    def add_overused_fn(
-        self, name: str, fn: Callable[[Queue], bool], *, allocatable_implies_not: bool = False
-    ) -> None:
+    def add_overused_fn(self, name: str, fn: Callable[[Queue], bool], *, allocatable_implies_not: bool = False) -> None:
         """``allocatable_implies_not``: a queue for which this plugin finds a task allocatable is not overused."""
         self._overused.add(name, fn)
         self._overused_follows[name] = allocatable_implies_not

@@ -11,8 +11,8 @@ from vcscheduler.model.listers import Listers
 from vcscheduler.model.nodes import Node, NodeTable
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.task import Task
-from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.model.topology import Topology
+from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.objects import PodGroup
 from vcscheduler.objects.pod import Pod
 

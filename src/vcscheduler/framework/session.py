@@ -21,8 +21,8 @@ from vcscheduler.framework.heap import KeyedQueue, PriorityQueue, Queue, SortedQ
 from vcscheduler.framework.plugin import Event, Plugin, RunEvent
 from vcscheduler.framework.ports import SessionCache
 from vcscheduler.framework.simulation_points import SimulationPoints
-from vcscheduler.model.aggregates import Aggregates
 from vcscheduler.framework.victim_order import KeyedVictims, VictimKeys
+from vcscheduler.model.aggregates import Aggregates
 from vcscheduler.model.job import Job
 from vcscheduler.model.nodes import Node, NodeConflict, NodeTable
 from vcscheduler.model.queue import Queue as JobQueue
@@ -129,7 +129,8 @@ class Session(ExtensionPoints, SimulationPoints):
         options = self.options
         cursor = self.store.setdefault("node cursor", Cursor())
         rng = self.store.setdefault("tie break", random.Random(options.seed) if options.tie_break == "random" else None)
-        assert isinstance(cursor, Cursor) and (rng is None or isinstance(rng, random.Random))
+        assert isinstance(cursor, Cursor)
+        assert rng is None or isinstance(rng, random.Random)
         sampling = Sampling(
             options.exact_search,
             options.minimum_feasible_nodes,
@@ -191,9 +192,7 @@ class Session(ExtensionPoints, SimulationPoints):
         self._watching_keys = VictimKeys(self.jobs, job_key, task_key)
         return self._watching_keys
 
-    def victims_queue(
-        self, victims: Sequence[Task], preemptor: Task
-    ) -> PriorityQueue[Task] | KeyedVictims:
+    def victims_queue(self, victims: Sequence[Task], preemptor: Task) -> PriorityQueue[Task] | KeyedVictims:
         """In which order to evict (spec 02 §6.4)."""
         initiator = self.job_of(preemptor)
         initiator_queue = self.queue_of(initiator) if initiator is not None else None

@@ -144,8 +144,8 @@ class Task:
     """One pod as the scheduler sees it.
 
     ``status`` and ``node_name`` change inside a session, through a Statement; ``counted`` is the status under which
-    the node accounts the task at the moment (None: not on a node), ``view_row`` the row of the Kubernetes view that holds
-    the pod (-1: none does).
+    the node accounts the task at the moment (None: not on a node), ``view_row`` the row of the Kubernetes view that
+    holds the pod (-1: none does).
     """
 
     __slots__ = (

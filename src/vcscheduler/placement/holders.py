@@ -115,7 +115,7 @@ class TermHolders:
         self._terms: dict[Task, PodTerms] = {}
         for node in table.nodes:
             for task in node.tasks.values():
-                if task.view_row >= 0:
+                if task.cls.pod.spec.affinity is not None and task.view_row >= 0:
                     self.pod_added(task, task.view_row)
         table.view.listeners.append(self)
 

@@ -242,9 +242,7 @@ class Runs:
 
     # --- class state ------------------------------------------------------------------------------------------------
 
-    def _state(
-        self, task: Task, filter_: KernelFilter | None, figures: _Figures, states: ClassStates
-    ) -> ClassState:
+    def _state(self, task: Task, filter_: KernelFilter | None, figures: _Figures, states: ClassStates) -> ClassState:
         table, cls = self._search.table, task.cls
         n = table.n
         if len(self._zeros) < n:
@@ -438,8 +436,8 @@ class Runs:
         return rows
 
     def _note_refusals(self, task: Task, state: ClassState, cache: ErrorCache, taken: IntArray) -> None:
-        """After a run that leaves tasks behind: what its last search refused, for the error cache. ``taken``: the rows of
-        the run; the last of them took the last task, so that search still found room there."""
+        """After a run that leaves tasks behind: what its last search refused, for the error cache. ``taken``: the rows
+        of the run; the last of them took the last task, so that search still found room there."""
         table = self._search.table
         if not cache.serves(task):
             return

@@ -42,7 +42,7 @@ class Run:
 
 @dataclass(slots=True)
 class Result:
-    """All runs of a scenario. ``pods_per_second`` and ``cycle_ms`` are of the median run; ``peak_mib`` of the process."""
+    """All runs of a scenario. ``pods_per_second`` and ``cycle_ms`` are the median run's; ``peak_mib`` the process's."""
 
     scenario: str
     about: str

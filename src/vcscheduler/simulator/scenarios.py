@@ -232,7 +232,8 @@ def _tree() -> Iterator[KubernetesObject]:
     for t in range(teams):
         yield of(f"team-{t:03d}", f"department-{t % departments}", teams)
     for g in range(500):
-        yield from Groups("run", 1, 100, 100, queue=f"team-{g % 100:03d}", running_on=node_count, start=g, placed=100 * g)()
+        team = f"team-{g % 100:03d}"
+        yield from Groups("run", 1, 100, 100, queue=team, running_on=node_count, start=g, placed=100 * g)()
     for g in range(100):
         yield from Groups("new", 1, 20, 20, queue=f"team-{100 + g % 90:03d}", start=1000 + g)()
 
