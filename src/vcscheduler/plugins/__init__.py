@@ -1,1 +1,1 @@
-"""plugins"""
+"""The built-in plugins, one module (or package) each."""
