@@ -70,7 +70,7 @@ class GangPlugin(Plugin):
                 reason = "tasks in gang are ready to be scheduled"
                 job.set_condition(new_condition("Scheduled", ssn.uid, ssn.now, reason))
                 continue
-            if _only_leaving(job):
+            if only_leaving(job):
                 continue
             message = f"{missing_tasks(job)}/{len(job.tasks)} tasks in gang unschedulable: {job.fit_text()}"
             job.set_condition(new_condition("Unschedulable", ssn.uid, ssn.now, "NotEnoughResources", message))
@@ -152,7 +152,7 @@ def missing_tasks(job: Job) -> int:
     return job.min_available - schedulable
 
 
-def _only_leaving(job: Job) -> bool:
+def only_leaving(job: Job) -> bool:
     """Nothing is left to place and the gang is short only because tasks are on their way out."""
     leaving = job.releasing_scheduled
     return (
