@@ -1,4 +1,5 @@
-"""What must hold of every cycle, whatever the cluster: no overfull node, no gang in part, the same again, no idle work."""
+"""What must hold of every cycle, whatever the cluster: no full node filled further, no gang bound in part, the same
+outcome for the same input, no work while nothing changes."""
 
 from __future__ import annotations
 
@@ -80,8 +81,8 @@ def test_no_gang_is_bound_in_part(seed: int) -> None:
 @SOME
 @given(SEEDS)
 def test_a_cluster_at_rest_costs_nothing(seed: int) -> None:
-    """Once nothing changes any more, a cycle writes nothing. It evaluates no row either, unless it places tasks of gangs
-    for whose rest there is no room, and takes them back."""
+    """Once nothing changes any more, a cycle writes nothing. It evaluates no row either, unless it places some tasks of
+    gangs for whose rest there is no room, and takes them back."""
     lab = scene(random.Random(seed)).lab()
     for _ in range(6):
         before = lab.versions()
