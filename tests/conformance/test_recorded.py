@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
@@ -12,6 +13,11 @@ from vcscheduler.simulator.verify import collect, verify_file
 
 LIST = "all-but-topology.txt"
 _CHUNK = 60
+#: Where this scheduler means to differ, and why.
+DIFFERENT = {
+    "deep-share-0012": "allocate runs twice: the reference takes tasks of sub-groups once more and loses them until the "
+    "next cycle, since their sub-job still lists them as pending (spec 02 §9.4)",
+}
 
 
 def _folder() -> Path:
@@ -34,7 +40,7 @@ def _name(chunk: list[Path]) -> str:
 CHUNKS = _chunks()
 
 
-@pytest.mark.skipif(bool(CHUNKS), reason="the recorded cases are there")
+@pytest.mark.skipif(bool(CHUNKS), reason="the recorded cases are there, and run below")
 def test_the_recorded_cases_are_there() -> None:
     if os.environ.get("VCSCHEDULER_CONFORMANCE"):
         pytest.fail(f"VCSCHEDULER_CONFORMANCE names a folder without {LIST}: {_folder()}")
@@ -42,6 +48,8 @@ def test_the_recorded_cases_are_there() -> None:
 
 
 @pytest.mark.parametrize("chunk", CHUNKS, ids=_name)
-def test_cases(chunk: list[Path]) -> None:
-    failed = [outcome for outcome in map(verify_file, chunk) if not outcome.passed]
+def test_cases(chunk: list[Path], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, logger="vcscheduler")
+    outcomes = [verify_file(file) for file in chunk]
+    failed = [o for o in outcomes if o.passed == (o.id in DIFFERENT)]
     assert not failed, "\n".join(line for o in failed for line in (str(o), *(f"    {d}" for d in o.details())))
