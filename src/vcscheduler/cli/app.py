@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from vcscheduler.cli import bench, config, simulate, verify, version
+from vcscheduler.cli import bench, config, queues, simulate, verify, version
 
 app = typer.Typer(
     name="vcscheduler",
@@ -15,6 +15,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("simulate")(simulate.simulate)
+app.command("queues")(queues.queues)
 app.command("verify")(verify.verify)
 app.command("bench")(bench.bench)
 app.add_typer(config.app, name="config")

@@ -12,8 +12,6 @@ from vcscheduler.cli.errors import fail, reports_mistakes, warn
 from vcscheduler.cli.output import Format, console, print_data, progress
 
 if TYPE_CHECKING:
-    from vcscheduler.config import SchedulerConfiguration
-    from vcscheduler.framework.registry import Registry
     from vcscheduler.objects import Manifests
     from vcscheduler.simulator.simulate import Progress
 
@@ -84,8 +82,8 @@ def simulate(
     search looks at all nodes; any flag of the sampling switches the reference's sampling on. Pods that wait are no
     error: the exit code is 0. Bad input ends with exit code 2.
     """
-    from vcscheduler.cli.config import custom_registry
-    from vcscheduler.config import SchedulerOptions, default_configuration
+    from vcscheduler.cli.reading import configuration_of, registry_of
+    from vcscheduler.config import SchedulerOptions
 
     sampling = (minimum_feasible_nodes, minimum_percentage_nodes_to_find, percentage_nodes_to_find)
     standard = SchedulerOptions()
@@ -102,8 +100,8 @@ def simulate(
         ),
         percentage_nodes_to_find=_given(percentage_nodes_to_find, standard.percentage_nodes_to_find),
     )
-    registry = custom_registry(plugins_dir)
-    configuration = default_configuration() if config is None else _configuration(config, registry)
+    registry = registry_of(plugins_dir)
+    configuration = configuration_of(config, registry)
     notes: list[str] = []
     with progress("reading") as show:
         manifests = _read(paths or [], trace, nodes_csv, pods_csv, options.scheduler_names[0], notes)
@@ -144,22 +142,6 @@ def _progress(done: Progress) -> str:
     return f"cycle {done.cycle}: {done.bound} bound, {done.evicted} evicted, {done.waiting} pods wait"
 
 
-def _configuration(file: Path, registry: Registry) -> SchedulerConfiguration:
-    """The configuration of a file. A plugin that does not exist is an error here: a simulation without it would be
-    one of something else."""
-    from vcscheduler.cli.config import parse
-    from vcscheduler.config import ConfigurationError, Finding, check_configuration
-
-    parsed = parse(file, registry)
-    findings = check_configuration(parsed, registry.action_names, registry.plugin_names)
-    errors: list[Finding] = [each for each in findings if each.level == "error"]
-    if errors:
-        raise ConfigurationError(*errors)
-    for each in findings:
-        warn(str(each))
-    return parsed.configuration
-
-
 def _read(
     paths: list[str],
     trace: TraceKind | None,
@@ -169,14 +151,15 @@ def _read(
     notes: list[str],
 ) -> Manifests:
     """What the command line names, as objects; things worth saying about it go to `notes`."""
-    from vcscheduler.objects import Manifest, Manifests, Origin, read_manifests
+    from vcscheduler.cli.reading import manifests_of
+    from vcscheduler.objects import Manifest, Manifests, Origin
 
     if trace is None:
         if nodes_csv is not None or pods_csv is not None:
             fail("--nodes-csv and --pods-csv belong to a trace: add --trace openb")
         if not paths:
             fail("nothing to simulate: give files or directories of manifests, - for standard input, or --trace")
-        return read_manifests(paths, stdin=typer.get_binary_stream("stdin"))
+        return manifests_of(paths)
     if paths:
         fail(f"found {paths[0]}: a trace is read from --nodes-csv and --pods-csv alone")
     if nodes_csv is None or pods_csv is None:

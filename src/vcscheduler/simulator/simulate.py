@@ -11,7 +11,7 @@ moves on by the schedule period each cycle.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from vcscheduler.cache.cache import SchedulerCache
@@ -154,6 +154,19 @@ class Simulation:
             settled=settled,
             seconds=seconds,
         )
+
+    def look(self, observe: Callable[[Session], None]) -> None:
+        """Show a session over the cluster as it is, with all plugins open and no action run.
+
+        Raises:
+            PluginError: a plugin failed to open.
+        """
+        configured = self._scheduler.configuration
+        self._scheduler.configuration = replace(configured, actions=())
+        try:
+            self._scheduler.run_once(observe)
+        finally:
+            self._scheduler.configuration = configured
 
     def _step(self) -> bool:
         """Let the world move on. True if more happened than the scheduler had asked for."""
