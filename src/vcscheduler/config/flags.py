@@ -119,6 +119,12 @@ _ALL = (
     _flag("exact-search", "bool", "true", "search all nodes; off when a flag of the sampling is set"),
     _flag("tie-break", "string", "first", "among equal nodes take the first by name, or one at random"),
     _flag("seed", "int", "", "seed of --tie-break random"),
+    _flag(
+        "disable-failing-plugins",
+        "bool",
+        "false",
+        "leave a plugin that fails out of the cycle instead of giving the cycle up",
+    ),
 )
 
 COMMAND_LINE_FLAGS: Mapping[str, CommandLineFlag] = {flag.name: flag for flag in _ALL}

@@ -67,6 +67,7 @@ class SchedulerOptions:
     exact_search: bool = True
     tie_break: Literal["first", "random"] = "first"
     seed: int | None = None
+    disable_failing_plugins: bool = False
 
     def lease_namespace(self) -> str:
         """Where the leader's Lease lives: the deprecated flag wins when it is set."""

@@ -67,7 +67,12 @@ MISSING_ACTIONS: frozenset[str] = frozenset()
 
 
 class PluginError(Exception):
-    """A plugin or action cannot be loaded, is not built yet, or failed. The message names it."""
+    """A plugin or action cannot be loaded, is not built yet, or failed. The message names it; ``plugin`` is the one
+    that failed while it ran."""
+
+    def __init__(self, message: str, plugin: str | None = None) -> None:
+        super().__init__(message)
+        self.plugin = plugin
 
 
 class Registry:

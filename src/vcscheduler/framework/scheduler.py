@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +17,7 @@ from datetime import datetime
 from vcscheduler.config import SchedulerConfiguration
 from vcscheduler.config.options import SchedulerOptions
 from vcscheduler.framework.action import Action
+from vcscheduler.framework.plugin import Plugin
 from vcscheduler.framework.ports import SessionCache
 from vcscheduler.framework.registry import PluginError, Registry
 from vcscheduler.framework.session import Session
@@ -78,8 +80,10 @@ class Scheduler:
     def run_once(self, observe: Callable[[Session], None] | None = None) -> CycleTimes:
         """One cycle. ``observe`` sees the session after the last action, before it closes.
 
+        With ``--disable-failing-plugins`` a plugin that fails is left out and the cycle goes over its actions again.
+
         Raises:
-            PluginError: a plugin of the configuration is not supported yet.
+            PluginError: a plugin of the configuration is not supported yet, or failed.
         """
         times = self._times = CycleTimes()
         start = time.perf_counter()
@@ -93,8 +97,16 @@ class Scheduler:
         # A collection in the middle of a cycle walks everything and finds nothing: cycles make no garbage in circles.
         collecting = gc.isenabled()
         gc.disable()
+        without: set[str] = set()
         try:
-            return self._cycle(times, lap, observe)
+            while True:
+                try:
+                    return self._cycle(times, lap, observe, without)
+                except PluginError as error:
+                    if not self.options.disable_failing_plugins or error.plugin is None or error.plugin in without:
+                        raise
+                    log.error("%s; this cycle goes on without it", error, exc_info=error.__cause__)
+                    without.add(error.plugin)
         finally:
             if collecting:
                 gc.enable()
@@ -104,26 +116,46 @@ class Scheduler:
         times: CycleTimes,
         lap: Callable[[str], None],
         observe: Callable[[Session], None] | None,
+        without: set[str],
     ) -> CycleTimes:
         self.cache.begin_session()
         ssn = Session(self.cache, self._configuration, self.options, self.clock())
         ssn.explaining_victims = self.explain_victims
-        self._open_plugins(ssn)
-        lap("open")
         try:
-            for name in self._configuration.actions:
-                self._actions[name].execute(ssn)
-                lap(name)
+            self._open_plugins(ssn, without)
+            lap("open")
+            self._run_actions(ssn, lap)
             if observe is not None:
                 observe(ssn)
                 lap("observe")
-        finally:
+        except PluginError:
+            if self.options.disable_failing_plugins:
+                self._leave(ssn)
+            else:
+                self._close(ssn)
+            raise
+        except BaseException:
             self._close(ssn)
-            lap("close")
+            raise
+        self._close(ssn)
+        lap("close")
         return times
 
-    def _open_plugins(self, ssn: Session) -> None:
+    def _run_actions(self, ssn: Session, lap: Callable[[str], None]) -> None:
+        for name in self._configuration.actions:
+            try:
+                self._actions[name].execute(ssn)
+            except Exception as error:
+                culprit = _culprit(error, ssn.plugins)
+                if culprit is None:
+                    raise
+                raise _failure(culprit, f"in action {name}", error) from error
+            lap(name)
+
+    def _open_plugins(self, ssn: Session, without: set[str]) -> None:
         for option in self._configuration.plugins():
+            if option.name in without:
+                continue
             if not self.registry.has_plugin(option.name):
                 # Upstream reports it at every session and goes on; once is enough here.
                 if option.name not in self._reported:
@@ -144,7 +176,7 @@ class Scheduler:
             except PluginError:
                 raise
             except Exception as error:
-                raise PluginError(f"plugin {option.name} failed to open: {error}") from error
+                raise _failure(option.name, "to open", error) from error
             self._times.plugins_opened[plugin.name] = time.perf_counter() - start
             ssn.plugins = [p for p in ssn.plugins if p.name != plugin.name] + [plugin]
 
@@ -157,13 +189,36 @@ class Scheduler:
                 try:
                     plugin.on_session_close(ssn)
                 except Exception as error:
-                    failed = PluginError(f"plugin {plugin.name} failed to close: {error}")
+                    failed = _failure(plugin.name, "to close", error)
                     failed.__cause__ = error
                 self._times.plugins_closed[plugin.name] = time.perf_counter() - start
             update_jobs(ssn)
             update_queues(ssn)
         finally:
-            ssn.undo_planned()
-            self.cache.settle(ssn.touched.values())
+            self._leave(ssn)
         if failed is not None:
             raise failed
+
+    def _leave(self, ssn: Session) -> None:
+        """Leave the cache with what was committed, and nothing else."""
+        ssn.undo_planned()
+        self.cache.settle(ssn.touched.values())
+
+
+def _failure(plugin: str, where: str, error: Exception) -> PluginError:
+    return PluginError(f"plugin {plugin} failed {where}: {type(error).__name__}: {error}", plugin)
+
+
+def _culprit(error: Exception, plugins: list[Plugin]) -> str | None:
+    """The plugin whose code the error came through last, if any did: told by the modules in the traceback."""
+    homes = {_home(type(p).__module__): p.name for p in plugins}
+    found: str | None = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        found = homes.get(_home(frame.f_globals.get("__name__", "")), found)
+    return found
+
+
+def _home(module: str) -> str:
+    """What all modules of one plugin share: its package, or the module itself."""
+    parts = module.split(".")
+    return ".".join(parts[:3]) if parts[:2] == ["vcscheduler", "plugins"] else parts[0]
