@@ -22,7 +22,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(f: F) -> F:
-    return cast(F, numba.njit(cache=True, nogil=True)(f))
+    try:
+        return cast(F, numba.njit(cache=True, nogil=True)(f))
+    except RuntimeError:
+        # No folder for its cache can be written, as with a read-only file system: compiled anew by every process.
+        return cast(F, numba.njit(nogil=True)(f))
 
 
 # Places in the ``figures`` array of a class, all integral.
