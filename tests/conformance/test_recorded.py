@@ -15,8 +15,8 @@ LIST = "all-but-topology.txt"
 _CHUNK = 60
 #: Where this scheduler means to differ, and why.
 DIFFERENT = {
-    "deep-share-0012": "allocate runs twice: the reference takes tasks of sub-groups once more and loses them until the "
-    "next cycle, since their sub-job still lists them as pending (spec 02 §9.4)",
+    "deep-share-0012": "allocate runs twice: the reference takes tasks of sub-groups once more and loses them until "
+    "the next cycle, since their sub-job still lists them as pending (spec 02 §9.4)",
 }
 
 
