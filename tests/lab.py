@@ -20,6 +20,7 @@ from vcscheduler.cluster.memory import MemoryCluster
 from vcscheduler.framework.action import Action
 from vcscheduler.framework.scheduler import Scheduler
 from vcscheduler.framework.session import Session
+from vcscheduler.framework.updater import update_jobs, update_queues
 from vcscheduler.objects import KubernetesObject, Pod, PodGroup, PriorityClass, Queue
 from vcscheduler.placement.runs import ClassStates
 from vcscheduler.simulator.conformance import Case, CycleRecord
@@ -193,15 +194,23 @@ class Lab:
         return self
 
     def session(self) -> Session:
-        """An open session, for tests that act themselves. Nothing closes it."""
+        """An open session, for tests that act themselves."""
         cache = self.cache
         cache.begin_session()
         ssn = Session(cache, self.scheduler.configuration, self.scheduler.options, self.now, uid="session")
-        self.scheduler._open_plugins(ssn)
+        for option in self.scheduler.configuration.plugins():
+            plugin = self.scheduler.registry.plugin(option.name, option.arguments)
+            plugin.on_session_open(ssn)
+            ssn.plugins.append(plugin)
         return ssn
 
     def close(self, ssn: Session) -> None:
-        self.scheduler._close(ssn)
+        for plugin in ssn.plugins:
+            plugin.on_session_close(ssn)
+        update_jobs(ssn)
+        update_queues(ssn)
+        ssn.undo_planned()
+        self.cache.settle(ssn.touched.values())
 
     # --- looking ------------------------------------------------------------------------------------------------
 

@@ -121,17 +121,14 @@ def test_status_of_a_pod(phase: str, node: str, deleted: str | None, expected: s
 
 
 @pytest.mark.parametrize(
-    ("notes", "labels", "expected"),
-    [({}, {}, True), ({"a": "false"}, {}, False), ({"a": "soon"}, {}, False), ({}, {"a": "0"}, False),
-     ({"a": "t"}, {"a": "false"}, True)],
-)  # fmt: skip
-def test_preemptable_unless_said_otherwise(notes: dict[str, str], labels: dict[str, str], expected: bool) -> None:
-    key = "volcano.sh/preemptable"
-    p = pod(
-        {"containers": [container()]},
-        annotations={key: v for v in notes.values()},
-        labels={key: v for v in labels.values()},
-    )
+    ("annotation", "label", "expected"),
+    [(None, None, True), ("false", None, False), ("soon", None, False), (None, "0", False), ("t", "false", True)],
+)
+def test_preemptable_unless_said_otherwise(annotation: str | None, label: str | None, expected: bool) -> None:
+    def said(value: str | None) -> dict[str, str]:
+        return {} if value is None else {"volcano.sh/preemptable": value}
+
+    p = pod({"containers": [container()]}, annotations=said(annotation), labels=said(label))
     assert Task(p, TaskClasses().of(p)).preemptable is expected
 
 
