@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from vcscheduler.cli import bench, config, queues, simulate, verify, version
+from vcscheduler.cli import bench, config, queues, run, simulate, verify, version
 
 app = typer.Typer(
     name="vcscheduler",
@@ -14,6 +14,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("run", context_settings=run.CONTEXT_SETTINGS)(run.run)
 app.command("simulate")(simulate.simulate)
 app.command("queues")(queues.queues)
 app.command("verify")(verify.verify)

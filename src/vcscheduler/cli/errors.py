@@ -16,9 +16,12 @@ R = TypeVar("R")
 BAD_INPUT = 2
 _MISTAKES = {
     "vcscheduler.config": ("ConfigurationError", "FlagError"),
+    "vcscheduler.cluster.live": ("ConnectionFailed",),
     "vcscheduler.documents": ("DocumentError",),
     "vcscheduler.framework.registry": ("PluginError",),
     "vcscheduler.objects": ("ManifestError",),
+    "vcscheduler.server.backend": ("Unreachable",),
+    "vcscheduler.server.http": ("AddressError",),
     "vcscheduler.simulator.openb": ("TraceError",),
     "vcscheduler.simulator.verify": ("SelectionError",),
 }

@@ -119,6 +119,9 @@ _ALL = (
     _flag("exact-search", "bool", "true", "search all nodes; off when a flag of the sampling is set"),
     _flag("tie-break", "string", "first", "among equal nodes take the first by name, or one at random"),
     _flag("seed", "int", "", "seed of --tie-break random"),
+    _flag("log-format", "string", "logfmt", "logfmt (key=value) or json"),
+    _flag("debug-address", "string", "127.0.0.1:11252", "address of the /debug views; empty: none"),
+    _flag("with-controllers", "bool", "false", "play Volcano's controllers too; not built yet"),
     _flag(
         "disable-failing-plugins",
         "bool",
@@ -131,7 +134,7 @@ COMMAND_LINE_FLAGS: Mapping[str, CommandLineFlag] = {flag.name: flag for flag in
 """Every flag by its name, dashes only."""
 
 _SAMPLING = ("minimum-feasible-nodes", "minimum-percentage-nodes-to-find", "percentage-nodes-to-find")
-_CHOICES = {"tie-break": ("first", "random")}
+_CHOICES = {"tie-break": ("first", "random"), "log-format": ("logfmt", "json")}
 
 
 def parse_flags(arguments: Sequence[str]) -> SchedulerOptions:

@@ -67,6 +67,9 @@ class SchedulerOptions:
     exact_search: bool = True
     tie_break: Literal["first", "random"] = "first"
     seed: int | None = None
+    log_format: Literal["logfmt", "json"] = "logfmt"
+    debug_address: str = "127.0.0.1:11252"
+    with_controllers: bool = False
     disable_failing_plugins: bool = False
 
     def lease_namespace(self) -> str:
