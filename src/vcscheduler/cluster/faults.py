@@ -19,7 +19,7 @@ Choice: TypeAlias = Callable[[KubernetesObject], bool] | str | None
 
 
 class Operation(StrEnum):
-    """What the scheduler does to a cluster, as far as it can fail."""
+    """What the scheduler and controllers do to a cluster, as far as it can fail."""
 
     READ_POD = "read pod"
     BIND = "bind"
@@ -31,6 +31,8 @@ class Operation(StrEnum):
     UPDATE_CLAIM = "update claim"
     UPDATE_VOLUME = "update volume"
     UPDATE_RESOURCE_CLAIM = "update resource claim"
+    WRITE_OBJECT = "write object"
+    """Whatever a controller writes; the object is the one to be written."""
 
 
 def _chosen(choice: Choice, obj: KubernetesObject) -> bool:
@@ -72,7 +74,7 @@ class Faults:
         self._refusals.append(_Refusal(operation, when, times, error))
 
     def delay(self, operation: Operation, steps: int, when: Choice) -> None:
-        if operation in (Operation.READ_POD, Operation.CREATE_QUEUE):
+        if operation in (Operation.READ_POD, Operation.CREATE_QUEUE, Operation.WRITE_OBJECT):
             raise ValueError(f"the effect of {operation} cannot be delayed")
         self._delays.append(_Delay(operation, steps, when))
 

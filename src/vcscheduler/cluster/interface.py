@@ -60,6 +60,29 @@ class EventSink(Protocol):
         state follows as an update."""
 
 
+class FanOut(EventSink):
+    """Tells several sinks, in order."""
+
+    def __init__(self, sinks: Sequence[EventSink]) -> None:
+        self._sinks = tuple(sinks)
+
+    def added(self, obj: KubernetesObject, /) -> None:
+        for sink in self._sinks:
+            sink.added(obj)
+
+    def updated(self, old: KubernetesObject, new: KubernetesObject, /) -> None:
+        for sink in self._sinks:
+            sink.updated(old, new)
+
+    def deleted(self, obj: KubernetesObject, /) -> None:
+        for sink in self._sinks:
+            sink.deleted(obj)
+
+    def refused(self, obj: KubernetesObject, error: ClusterError, /) -> None:
+        for sink in self._sinks:
+            sink.refused(obj, error)
+
+
 class Cluster(Protocol):
     """What the scheduler does to a cluster. Every write may raise `ClusterError`."""
 

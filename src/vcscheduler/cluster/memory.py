@@ -18,7 +18,18 @@ from itertools import islice
 from typing import Final, TypeAlias, TypeVar, cast
 
 from vcscheduler.cluster.faults import Choice, Faults, Operation
-from vcscheduler.cluster.interface import Cluster, ClusterError, ErrorReason, EventSink
+from vcscheduler.cluster.interface import Cluster, ClusterError, ErrorReason, EventSink, FanOut
+from vcscheduler.cluster.object_store import (
+    Annotate,
+    Create,
+    Delete,
+    ObjectStore,
+    Outcome,
+    Update,
+    UpdateStatus,
+    Write,
+    object_of,
+)
 from vcscheduler.cluster.pod_conditions import eviction_conditions, with_condition
 from vcscheduler.cluster.volumes import VolumeController
 from vcscheduler.objects import (
@@ -56,7 +67,7 @@ class RecordedEvent:
     last: datetime
 
 
-class MemoryCluster(Cluster):
+class MemoryCluster(Cluster, ObjectStore):
     """A cluster without machines.
 
     Args:
@@ -81,6 +92,7 @@ class MemoryCluster(Cluster):
         self._faults = Faults()
         self._objects: dict[type[KubernetesObject], dict[str, KubernetesObject]] = {}
         self._sink: EventSink | None = None
+        self._listeners: list[EventSink] = []
         self._version = 0
         self._steps = 0
         self._bound: dict[str, tuple[Pod, str]] = {}
@@ -223,7 +235,14 @@ class MemoryCluster(Cluster):
 
     # Cluster: what the scheduler does
 
+    def add_listener(self, sink: EventSink) -> None:
+        """Another one who is told everything, after the one that starts the cluster. To be called before that."""
+        assert self._sink is None, "the cluster is started already"
+        self._listeners.append(sink)
+
     def start(self, handler: EventSink) -> None:
+        if self._listeners:
+            handler = FanOut((handler, *self._listeners))
         self._sink = handler
         kinds = [kind for kind in self._objects if kind not in _DELIVERED_LAST]
         kinds.extend(_DELIVERED_LAST)
@@ -286,15 +305,18 @@ class MemoryCluster(Cluster):
             self.delete(Pod, key)
             return
         new = self._copy(old)
+        new.status = copy(old.status)
+        new.status.conditions = eviction_conditions(old, reason, now)
+        self._terminate(old, new, self._faults.delay_of(Operation.EVICT, pod))
+
+    def _terminate(self, old: Pod, new: Pod, late: int = 0) -> None:
+        """Let a pod that was bound go, its grace period from now."""
         grace = old.spec.termination_grace_period_seconds
         grace = _DEFAULT_GRACE_SECONDS if grace is None else grace
         new.metadata.deletion_grace_period_seconds = grace
-        new.metadata.deletion_timestamp = now + timedelta(seconds=grace)
-        new.status = copy(old.status)
-        new.status.conditions = eviction_conditions(old, reason, now)
-        late = self._faults.delay_of(Operation.EVICT, pod)
+        new.metadata.deletion_timestamp = self._clock() + timedelta(seconds=grace)
         self._store(old, new, late)
-        self._terminating.setdefault(key, self._steps + self._termination_steps + late)
+        self._terminating.setdefault(old.key, self._steps + self._termination_steps + late)
 
     def update_pod_condition(self, pod: Pod, condition: Condition, nominated_node_name: str) -> None:
         old = self._current(Operation.UPDATE_POD_CONDITION, pod)
@@ -340,6 +362,79 @@ class MemoryCluster(Cluster):
         if len(self._events) > self._max_events:
             for oldest in list(islice(self._events, max(1, self._max_events // 4))):
                 del self._events[oldest]
+
+    # ObjectStore: what controllers do
+
+    def write(self, writes: Sequence[Write]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for write in writes:
+            try:
+                self._faults.check(Operation.WRITE_OBJECT, object_of(write))
+                outcomes.append(self._written(write))
+            except ClusterError as error:
+                outcomes.append(error)
+        return outcomes
+
+    def _written(self, write: Write) -> KubernetesObject:
+        match write:
+            case Create(obj=obj):
+                return self.create(obj)
+            case Update(old=old, new=new):
+                stored = self._meant(old, checked=True)
+                changed = self._copy(new)
+                if hasattr(stored, "status"):
+                    changed.status = stored.status  # type: ignore[attr-defined]
+                return self._store(stored, changed)
+            case UpdateStatus(old=old, new=new, checked=checked):
+                return self._write_status(self._meant(old, checked), old, new)
+            case Annotate(obj=obj, annotations=annotations):
+                stored = self._meant(obj)
+                changed = self._copy(stored)
+                changed.metadata.annotations = {**stored.metadata.annotations, **annotations}
+                return self._store(stored, changed)
+            case Delete(obj=obj):
+                stored = self._meant(obj)
+                self._delete_as_asked(stored)
+                return stored
+
+    def _meant(self, obj: KubernetesObject, checked: bool = False) -> KubernetesObject:
+        """The stored version of the very object that a controller means."""
+        stored = self.get(type(obj), obj.key)
+        if stored is None or stored.metadata.uid != obj.metadata.uid:
+            raise ClusterError(ErrorReason.NOT_FOUND, f"{obj.kind} {obj.key} not found")
+        if checked and stored.metadata.resource_version != obj.metadata.resource_version:
+            raise ClusterError(ErrorReason.CONFLICT, f"{obj.kind} {obj.key} was changed meanwhile")
+        return stored
+
+    def _write_status(self, stored: KubernetesObject, old: KubernetesObject, new: KubernetesObject) -> KubernetesObject:
+        changed = self._copy(stored)
+        before, after, status = (copy(getattr(each, "status")) for each in (old, new, stored))  # noqa: B009
+        for name in status.__struct_fields__:
+            if getattr(before, name) != getattr(after, name):
+                setattr(status, name, getattr(after, name))
+        changed.status = status  # type: ignore[attr-defined]
+        return self._store(stored, changed)
+
+    def _delete_as_asked(self, obj: KubernetesObject) -> None:
+        """As the API server and the garbage collector do: a pod that was bound takes its time; what else an object
+        owns goes with it."""
+        if isinstance(obj, Pod):
+            if not obj.spec.node_name and obj.key not in self._bound:
+                self.delete(Pod, obj.key)
+            elif obj.metadata.deletion_timestamp is None:
+                self._terminate(obj, self._copy(obj))
+            return
+        self.delete(type(obj), obj.key)
+        uid = obj.metadata.uid
+        owned = [
+            each
+            for of_kind in self._objects.values()
+            for each in of_kind.values()
+            if any(owner.uid == uid for owner in each.metadata.owner_references)
+        ]
+        for each in owned:
+            if self.get(type(each), each.key) is each:
+                self._delete_as_asked(each)
 
     # Storing
 
