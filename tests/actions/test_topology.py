@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
-from lab import Lab, configuration
+from lab import NOW, Lab, configuration, written
 from topology import PLUGIN, SOFT, hard, hyper_node, lab_t
+from vcscheduler.framework.extension_points import ExtensionPoints
 from vcscheduler.model.topology import TOP
 from vcscheduler.objects import HyperNode, Node
 
@@ -208,3 +210,44 @@ def test_common_domains() -> None:
     assert [topology.common(a, b) for a, b in pairs] == ["P", "R", "P", "A", "B", "", "Q"]
     assert topology.tiers == [1, 2, 3, 4]
     assert topology.tier_names == {"rack": 1, "row": 2, "hall": 3}
+
+
+# --- the shorter way --------------------------------------------------------------------------------------------------
+
+
+def random_lab(seed: int) -> Lab:
+    """A tree of random racks, partly filled and in part about to be left, and gangs of several sizes and kinds."""
+    rng = random.Random(seed)
+    plugins = [{"name": PLUGIN}, "predicates", "proportion", *(["binpack"] if seed % 2 else [])]
+    lab = Lab(configuration([["priority", "gang"], plugins], "allocate")).queue("q")
+    racks = rng.randint(3, 6)
+    for r in range(racks):
+        names = [f"n{r}{i}" for i in range(rng.randint(1, 3))]
+        for name in names:
+            lab.node(name, cpu=rng.randint(2, 6), pods=rng.choice([2, 110]))
+            if rng.random() < 0.4:
+                deleted = NOW.isoformat() if rng.random() < 0.5 else None
+                lab.job(f"on-{name}", tasks=1, on=name, cpu=rng.randint(1, 2), deleted=deleted)
+        lab.add(hyper_node(f"r{r}", 1, *(f"node/{name}" for name in names)))
+    lab.add(hyper_node("row0", 2, *(f"hyper/r{r}" for r in range(racks // 2))))
+    lab.add(hyper_node("row1", 2, *(f"hyper/r{r}" for r in range(racks // 2, racks))))
+    for j in range(rng.randint(2, 5)):
+        size = rng.randint(1, 6)
+        group = dict(rng.choice([SOFT, hard(1), hard(2)]))
+        if rng.random() < 0.5:
+            inner = rng.choice([SOFT, hard(1), hard(2)])
+            group["subGroupPolicy"] = [policy("p", rng.randint(1, 3), rng.randint(0, 2), **inner)]
+        lab.job(f"j{j}", rng.randint(1, size), group=group)
+        for i in range(size):
+            where = rng.choice([f"n{rng.randrange(racks)}0", *[""] * 7])
+            labels = {"part": str(rng.randrange(3))}
+            cpu = 1 if where else rng.randint(1, 3)
+            lab.pod(f"j{j}", f"j{j}-{i}", cpu=cpu, node=where, labels=labels, role=rng.choice(["", "a", "b"]))
+    return lab
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_domains_that_need_no_try_change_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = [written(record) for record in random_lab(seed).cycles(2)]
+    monkeypatch.setattr(ExtensionPoints, "hyper_node_scores_alone", lambda *_: None)
+    assert short == [written(record) for record in random_lab(seed).cycles(2)]

@@ -114,4 +114,5 @@ class _Run:
 
 
 def _searches_domains(job: Job) -> bool:
-    return job.has_policies or job.has_hard_topology
+    """The one sub-job of a job without policies has the job's own topology."""
+    return job.has_policies or job.hard_tier is not None

@@ -91,6 +91,7 @@ class Placing:
                 task.job_allocated_hyper_node = home
             row = self._search.choose(task, found)
             if row is None or not self._take(statement, task, row):
+                task.job_allocated_hyper_node = ""
                 continue
             if topology is not None:
                 home = topology.common(topology.lowest_of(row), home)

@@ -179,6 +179,7 @@ class ExtensionPoints:
         self._hyper_node_order: Point[Callable[[SubJob, list[str]], dict[str, float]]] = Point(
             t, "enabled_hyper_node_order"
         )
+        self._hyper_node_order_alone: dict[str, Callable[[SubJob, list[str]], dict[str, float]]] = {}
         self._queue_report: Point[Callable[[Queue], QueueStanding | None]] = Point(t, None)
         self.event_handlers: list[EventHandler] = []
         self._binders: dict[str, PreBinder] = {}
@@ -380,19 +381,19 @@ class ExtensionPoints:
         self._preemptable.add(name, fn)
 
     def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
-        return _victims(self._preemptable.tiers, lambda f: f(preemptor, candidates))
+        return choose_victims(self._preemptable.tiers, lambda f: f(preemptor, candidates))
 
     def add_reclaimable_fn(self, name: str, fn: Callable[[Task, list[Task]], Victims]) -> None:
         self._reclaimable.add(name, fn)
 
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
-        return _victims(self._reclaimable.tiers, lambda f: f(reclaimer, candidates))
+        return choose_victims(self._reclaimable.tiers, lambda f: f(reclaimer, candidates))
 
     def add_unified_evictable_fn(self, name: str, fn: Callable[[EvictionKind, Job, list[Task]], Victims]) -> None:
         self._unified_evictable.add(name, fn)
 
     def unified_evictable(self, kind: EvictionKind, job: Job, candidates: list[Task]) -> list[Task]:
-        return _victims(self._unified_evictable.tiers, lambda f: f(kind, job, candidates))
+        return choose_victims(self._unified_evictable.tiers, lambda f: f(kind, job, candidates))
 
     def add_victim_tasks_fn(self, name: str, fns: list[Callable[[list[Task]], list[Task]]]) -> None:
         self._victim_tasks.add(name, fns)
@@ -402,10 +403,16 @@ class ExtensionPoints:
         """Whether any plugin has a say in :meth:`victim_tasks`."""
         return bool(self._victim_tasks.all)
 
-    def victim_tasks(self, tasks: list[Task]) -> list[Task]:
-        """The union of what the plugins of a tier name; the first tier that names any decides."""
+    def victim_tasks(self, tasks: list[Task], hear: Callable[[object, list[Task]], None] | None = None) -> list[Task]:
+        """The union of what the plugins of a tier name; the first tier that names any decides. ``hear`` is told what
+        the functions of each plugin name."""
         for tier in self._victim_tasks.tiers:
-            union = {t.uid: t for fns in tier for f in fns for t in f(tasks)}
+            union: dict[str, Task] = {}
+            for fns in tier:
+                named = [t for f in fns for t in f(tasks)]
+                union.update((t.uid, t) for t in named)
+                if hear is not None:
+                    hear(fns, named)
             if union:
                 return list(union.values())
         return []
@@ -503,9 +510,20 @@ class ExtensionPoints:
             return f(sub_job, start, purpose)
         return [[start]]
 
-    def add_hyper_node_order_fn(self, name: str, fn: Callable[[SubJob, list[str]], dict[str, float]]) -> None:
-        """``fn(sub_job, domains)``: a score for each domain that could take the sub-job."""
+    def add_hyper_node_order_fn(
+        self,
+        name: str,
+        fn: Callable[[SubJob, list[str]], dict[str, float]],
+        alone: Callable[[SubJob, list[str]], dict[str, float]] | None = None,
+    ) -> None:
+        """``fn(sub_job, domains)``: a score for each domain that could take the sub-job. ``alone``: what ``fn`` gives
+        each of the domains when asked for that one only; to be offered only if it gives the same among others, except
+        that it may add to those that share the highest score. Lets allocate try fewer domains."""
         self._hyper_node_order.add(name, fn)
+        if alone is not None:
+            self._hyper_node_order_alone[name] = alone
+        else:
+            self._hyper_node_order_alone.pop(name, None)
 
     def hyper_node_scores(self, sub_job: SubJob, domains: list[str]) -> dict[str, float]:
         scores = dict.fromkeys(domains, 0.0)
@@ -513,6 +531,14 @@ class ExtensionPoints:
             for name, score in f(sub_job, domains).items():
                 scores[name] += score
         return scores
+
+    def hyper_node_scores_alone(self, sub_job: SubJob, domains: list[str]) -> dict[str, float] | None:
+        """Each domain's score as if it were the only one; None where that says nothing about their order."""
+        named = self._hyper_node_order.named
+        if not named:
+            return dict.fromkeys(domains, 0.0)
+        alone = self._hyper_node_order_alone.get(named[0][0]) if len(named) == 1 else None
+        return alone(sub_job, domains) if alone is not None else None
 
     # --- the rest -----------------------------------------------------------------------------------------------
 
@@ -556,7 +582,7 @@ def _voted(tiers: list[list[Callable[[T], Vote]]], subject: T) -> bool:
     return True
 
 
-def _victims(tiers: list[list[F]], ask: Callable[[F], Victims]) -> list[Task]:
+def choose_victims(tiers: list[list[F]], ask: Callable[[F], Victims]) -> list[Task]:
     """The first tier whose plugins agree on any victims decides. An empty answer does not veto: it ends its tier, and
     an intersection that became empty starts anew with the next plugin (Quirks, spec 02 §5.2)."""
     victims: list[Task] | None = None

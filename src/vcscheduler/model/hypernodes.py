@@ -62,6 +62,7 @@ class HyperNodes:
         self._objects: dict[str, HyperNode] = {}
         self._labels: dict[str, Mapping[str, str]] = {}
         self._waiting: dict[str, None] = {}
+        self._reported: set[str] = set()
         self._selecting: dict[str, list[MemberSpec]] = {}
         self._named_by: dict[str, set[str]] = {}
 
@@ -104,7 +105,9 @@ class HyperNodes:
         again = self._work(list(failed)) if failed else {}
         self._waiting = dict.fromkeys(again)
         for name, error in again.items():
-            log.warning("hyper node %s: %s", name, error)
+            if name not in self._reported:
+                log.warning("hyper node %s: %s", name, error)
+        self._reported = set(again)
 
     def _work(self, names: list[str]) -> dict[str, TopologyError]:
         failed = {}

@@ -15,6 +15,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 TOP = "<cluster-top-hypernode>"
@@ -148,6 +149,24 @@ class Topology:
                 found[self.domains[name].rows] = self.index[name]
             self._by_tier[tier] = found
         return found
+
+    def sums(self, columns: FloatArray) -> FloatArray:
+        """float64 [dimensions, domains], in the order of ``names``: columns of the node table added up by domain."""
+        filled, starts, rows = self._flat
+        sums = np.zeros((len(columns), len(self.names)))
+        if len(filled):
+            sums[:, filled] = np.add.reduceat(columns[:, rows], starts, axis=1)
+        return sums
+
+    @functools.cached_property
+    def _flat(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Domains that have nodes, where each begins in the list of all their rows, that list."""
+        held = [self.domains[name].rows for name in self.names]
+        filled = [i for i, rows in enumerate(held) if len(rows)]
+        ends = np.cumsum([len(held[i]) for i in filled], dtype=np.int64)
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])[: len(filled)]
+        rows = np.concatenate([held[i] for i in filled]) if filled else np.zeros(0, dtype=np.int64)
+        return np.array(filled, dtype=np.int64), starts, rows
 
     @functools.cached_property
     def holders(self) -> list[IntArray]:

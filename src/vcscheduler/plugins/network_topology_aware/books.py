@@ -32,13 +32,7 @@ class DomainBooks:
         self._placed: dict[str, IntArray] = {}
 
     def _sums(self, column: FloatArray) -> FloatArray:
-        """float64 [dimensions, domains]."""
-        domains = self._topology.domains.values()
-        sums = np.zeros((len(self._dims), len(domains)))
-        for i, domain in enumerate(domains):
-            if len(domain.rows):
-                sums[:, i] = column[: len(self._dims), domain.rows].sum(axis=1)
-        return sums
+        return self._topology.sums(column[: len(self._dims)])
 
     def _of(self, sums: FloatArray, resource: str) -> FloatArray:
         d = self._dims.get(resource)
