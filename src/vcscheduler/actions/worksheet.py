@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vcscheduler.framework.heap import PriorityQueue, SortedQueue
+from vcscheduler.framework.heap import Less, PriorityQueue, SortedQueue
 from vcscheduler.framework.session import Session
 from vcscheduler.model.job import Job, SubJob
 from vcscheduler.model.status import PENDING
@@ -41,13 +41,9 @@ def allocatable_task(task: Task) -> bool:
 
 
 def build_worksheet(ssn: Session, job: Job, wanted: Callable[[Task], bool]) -> Worksheet:
-    required = _required(ssn, job) if job.has_policies else frozenset()
-
-    def less(a: SubJob, b: SubJob) -> bool:
-        if (a.id in required) != (b.id in required):
-            return a.id in required
-        return ssn.sub_job_order.less(a, b)
-
+    less = ssn.sub_job_order.less
+    if job.has_policies:
+        less = _required_first(less, _required(ssn, job))
     worksheet = Worksheet(PriorityQueue(less), {})
     sub_jobs = job.sub_jobs.values()
     for sub_job in sub_jobs if len(sub_jobs) == 1 else sorted(sub_jobs, key=lambda s: s.id):
@@ -58,6 +54,15 @@ def build_worksheet(ssn: Session, job: Job, wanted: Callable[[Task], bool]) -> W
             worksheet.tasks[sub_job.id] = ssn.task_queue(tasks)
             worksheet.sub_jobs.push(sub_job)
     return worksheet
+
+
+def _required_first(then: Less[SubJob], required: frozenset[str]) -> Less[SubJob]:
+    def less(a: SubJob, b: SubJob) -> bool:
+        if (a.id in required) != (b.id in required):
+            return a.id in required
+        return then(a, b)
+
+    return less
 
 
 def _required(ssn: Session, job: Job) -> frozenset[str]:

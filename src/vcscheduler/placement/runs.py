@@ -8,6 +8,7 @@ change log, so a call costs what changed since the last one. What cannot be expr
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,6 +161,9 @@ class Runs:
         self._memo: dict[int, _Figures | None] = {}
         self._everywhere = ClassStates()
         self._scorers = (*search.node_scorers, *search.batch_scorers)
+        self._rules: list[NodeFilter | NodeScorer] = [*search.filters, *self._scorers]
+        self._kin_of: Task | None = None
+        self._kin: list[Hashable] = []
         self.possible = (
             search.sampling.exact and search.rng is None and not search.best_node_fns and len(search.filters) <= 1
         )
@@ -172,6 +176,7 @@ class Runs:
         have to say.
         """
         search = self._search
+        self._kin_of = None  # What is placed may change what the rules look at.
         if not self.possible:
             return None
         filter_: KernelFilter | None = None
@@ -222,8 +227,9 @@ class Runs:
         mine, theirs = a.pod.metadata, b.pod.metadata
         if mine.labels == theirs.labels and mine.annotations == theirs.annotations:
             return True
-        rules: list[NodeFilter | NodeScorer] = [*self._search.filters, *self._scorers]
-        return all(rule.kin(a) == rule.kin(b) for rule in rules)
+        if self._kin_of is not a:
+            self._kin_of, self._kin = a, [rule.kin(a) for rule in self._rules]
+        return all(known == rule.kin(b) for known, rule in zip(self._kin, self._rules))
 
     def _figures(self, task: Task) -> _Figures | None:
         """What the scorers say, asked once a class as long as they look at nothing else of the task."""
