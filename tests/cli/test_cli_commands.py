@@ -285,5 +285,6 @@ spec: {schedulerName: volcano, priorityClassName: high, containers: [{name: c, r
     )
     done = run("simulate", "-", "--config", conf, "--why-evicted", stdin=manifests.encode())
     text = done.stdout.decode()
-    assert "gang, for default/high: may go: its job has 2 ready tasks and needs 1" in text
+    assert "frees cpu 2, for default/high, which asks cpu 2" in text
+    assert "gang      its job has 2 ready tasks and needs 1" in text
     assert text.rstrip().endswith("1 ran before; 1 pod evicted.")

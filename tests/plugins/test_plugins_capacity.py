@@ -117,9 +117,13 @@ def test_victims_in_eviction_order_while_their_queue_exceeds_deserved() -> None:
     ssn.explaining_victims = True
     victims = ssn.reclaimable(reclaimer, [held["bg"], c1, held["b3"], held["b1"], held["b2"]])
     assert names(victims) == ["b1", "b2", "c2"]
+    figures = (
+        "queue qb holds cpu 12, memory 8Gi, nvidia.com/gpu 1 "
+        "and deserves cpu 12, memory 20Gi, nvidia.com/gpu 3"
+    )
     assert {t.name: why for _, _, t, allowed, why in ssn.victim_notes if not allowed} == {
-        "b3": "its queue is within deserved in everything that it uses (queue qb)",
-        "bg": "it uses nothing that the reclaimer asks for (queue qb)",
+        "b3": f"its queue is within deserved in everything that it uses ({figures})",
+        "bg": f"it uses nothing that the reclaimer asks for ({figures})",
     }
 
 

@@ -333,18 +333,17 @@ def test_time_is_the_input_s_own() -> None:
 
 
 class _EvictEverything(Action):
-    """Evicts what runs on n1, once, as if for another pod, with one opinion on record."""
+    """Evicts what runs on n1, for nobody and by no rule."""
 
     name = "evict-everything"
 
     def execute(self, ssn: Session) -> None:
         node = ssn.table.by_name["n1"]
         for task in [t for t in node.sorted_tasks() if t.status is RUNNING]:
-            ssn.explain_victim("test", task, task, True, lambda: "because")
             ssn.evict(task, "test")
 
 
-def test_evictions_are_told_with_what_the_rules_thought() -> None:
+def test_evictions_of_custom_actions_are_told_without_a_rule() -> None:
     registry = Registry.default()
     registry.add_action("evict-everything", _EvictEverything)
     parsed = parse_configuration(
@@ -362,10 +361,10 @@ status: {phase: Running}
     options = SchedulerOptions()
     outcome = Simulation(manifests, parsed.configuration, options, registry, explain_victims=True).run()
     [eviction] = outcome.evictions
-    assert (eviction.cycle, eviction.pod, eviction.node, eviction.reason) == (1, "default/victim", "n1", "test")
-    assert [(each.plugin, each.allowed, each.why) for each in eviction.opinions] == [("test", True, "because")]
+    assert (eviction.cycle, eviction.pod, eviction.node, eviction.action) == (1, "default/victim", "n1", "test")
+    assert (eviction.frees is not None and eviction.frees.cpu, eviction.preemptor, eviction.rule) == (1000, "", ())
     [without] = Simulation(manifests, parsed.configuration, options, registry).run().evictions
-    assert without.opinions == ()
+    assert (without.frees, without.opinions) == (None, ())
 
 
 def test_the_report_is_plain_data_with_every_pod() -> None:

@@ -100,7 +100,7 @@ def _name(row: QueueRow) -> str:
 
 
 def _figures(row: QueueRow, name: str) -> list[str]:
-    from vcscheduler.explain.amounts import amount
+    from vcscheduler.model.amounts import amount
     from vcscheduler.model.resources import CPU, MEMORY
 
     capability = row.capability.get(name) if row.capability is not None else 0.0
@@ -131,7 +131,7 @@ def _share(row: QueueRow, name: str) -> str:
 
 
 def _footnote(table: QueueTable, wide: bool) -> str:
-    from vcscheduler.explain.amounts import amounts
+    from vcscheduler.model.amounts import amounts
 
     if table.tree:
         who = "Shares by capacity, along the tree: the figures of a queue include all queues below it."

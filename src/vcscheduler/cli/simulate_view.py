@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 
 from rich import box
 from rich.console import Console
@@ -13,11 +12,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from vcscheduler.cli.evictions_view import show_evictions, show_spared
 from vcscheduler.cli.node_names import counted, shortened
-from vcscheduler.explain.amounts import amount, names
-from vcscheduler.explain.evictions import Eviction
 from vcscheduler.explain.pending import NoNode, Refusal
 from vcscheduler.explain.standing import QueueReport
+from vcscheduler.model.amounts import amount, names
 from vcscheduler.model.resources import PODS, Resources
 from vcscheduler.simulator.outcome import JobOutcome, Outcome
 
@@ -50,7 +49,10 @@ def _show(outcome: Outcome, console: Console, notes: Sequence[str], ignored: dic
             _item(console, f"{refusal.obj}{place}: {refusal.field}: {refusal.reason}")
     if outcome.evictions:
         _title(console, "Evicted")
-        _show_evictions(outcome.evictions, console)
+        show_evictions(outcome.evictions, console)
+    if outcome.spared:
+        _title(console, "Spared: looked at as victims, and kept")
+        show_spared(outcome.spared, {f"{job.namespace}/{job.pod_group}": job.key for job in outcome.jobs}, console)
     _title(console, "Queues")
     queues = _queues(outcome.queues)
     if queues.row_count:
@@ -211,18 +213,6 @@ def _waiting_by_reason(jobs: list[JobOutcome]) -> Table:
         span = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         table.add_row(f"{len(found[rule]):,}", f"{sum(found[rule]):,}", *rule, span if high else "")
     return table
-
-
-# --- evictions --------------------------------------------------------------------------------------------------------
-
-
-def _show_evictions(evictions: list[Eviction], console: Console) -> None:
-    for cycle, group in groupby(evictions, key=lambda eviction: eviction.cycle):
-        for eviction in group:
-            _item(console, f"cycle {cycle}: {eviction.pod} from {eviction.node}: {eviction.reason}")
-            for each in eviction.opinions:
-                verdict = "may go" if each.allowed else "must stay"
-                _print(console, Text(f"{each.plugin}, for {each.preemptor}: {verdict}: {each.why}"), 6)
 
 
 # --- queues and the cluster -------------------------------------------------------------------------------------------

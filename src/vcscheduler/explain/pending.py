@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vcscheduler.explain.amounts import amount, amounts, names
 from vcscheduler.framework.plugin import QueueStanding
 from vcscheduler.framework.session import Session
+from vcscheduler.model.amounts import amount, amounts, names
 from vcscheduler.model.fit import FitErrors
 from vcscheduler.model.job import Job
 from vcscheduler.model.queue import Queue

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vcscheduler.explain.amounts import names
 from vcscheduler.explain.standing import deciding_resource
 from vcscheduler.framework.plugin import QueueStanding
 from vcscheduler.framework.session import Session
+from vcscheduler.model.amounts import names
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.resources import CPU, MEMORY, PODS, Resources
 

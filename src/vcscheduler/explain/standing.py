@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vcscheduler.explain.amounts import names
 from vcscheduler.framework.session import Session
+from vcscheduler.model.amounts import names
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.resources import EPSILON, Resources
 

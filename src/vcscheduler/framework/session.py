@@ -16,11 +16,12 @@ from datetime import datetime
 from vcscheduler.config import SchedulerConfiguration
 from vcscheduler.config.options import SchedulerOptions
 from vcscheduler.framework.evictions import EvictionRecord, NodePassedOver
-from vcscheduler.framework.extension_points import ExtensionPoints
+from vcscheduler.framework.extension_points import ExtensionPoints, F, Point, Victims, choose_victims
 from vcscheduler.framework.heap import KeyedQueue, PriorityQueue, Queue, SortedQueue
 from vcscheduler.framework.plugin import Event, Plugin, RunEvent
 from vcscheduler.framework.ports import SessionCache
 from vcscheduler.framework.simulation_points import SimulationPoints
+from vcscheduler.framework.verdicts import Listener, Verdict, VictimQuestion
 from vcscheduler.framework.victim_order import KeyedVictims, VictimKeys
 from vcscheduler.model.aggregates import Aggregates
 from vcscheduler.model.job import Job
@@ -35,7 +36,9 @@ from vcscheduler.model.status import (
     PIPELINED,
     RELEASING,
     RUNNING,
+    EvictionKind,
     TaskStatus,
+    Vote,
 )
 from vcscheduler.model.task import Task
 from vcscheduler.model.topology import Topology
@@ -77,6 +80,7 @@ class Session(ExtensionPoints, SimulationPoints):
         self.plugins: list[Plugin] = []
         self.explaining_victims = False
         self.victim_notes: list[tuple[str, Task, Task, bool, str]] = []
+        self.verdicts: list[Verdict] = []
         self._cycle_states: dict[str, dict[str, object]] = {}
         self.touched: dict[str, Job] = {}
         self._open_statements: dict[int, Iterable[Task]] = {}
@@ -443,6 +447,48 @@ class Session(ExtensionPoints, SimulationPoints):
         """A victim rule says what it thinks of a candidate; kept only while somebody wants to know."""
         if self.explaining_victims:
             self.victim_notes.append((plugin, task, candidate, allowed, why()))
+
+    def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
+        if not self.explaining_victims:
+            return super().preemptable(preemptor, candidates)
+        question, point = VictimQuestion.PREEMPTABLE, self._preemptable
+        return self._explained(question, point, preemptor, candidates, lambda f: f(preemptor, candidates))
+
+    def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
+        if not self.explaining_victims:
+            return super().reclaimable(reclaimer, candidates)
+        question, point = VictimQuestion.RECLAIMABLE, self._reclaimable
+        return self._explained(question, point, reclaimer, candidates, lambda f: f(reclaimer, candidates))
+
+    def unified_evictable(self, kind: EvictionKind, job: Job, candidates: list[Task]) -> list[Task]:
+        if not self.explaining_victims:
+            return super().unified_evictable(kind, job, candidates)
+        question, point = VictimQuestion.UNIFIED_EVICTABLE, self._unified_evictable
+        return self._explained(question, point, job, candidates, lambda f: f(kind, job, candidates))
+
+    def victim_tasks(self, tasks: list[Task], hear: Callable[[object, list[Task]], None] | None = None) -> list[Task]:
+        if not self.explaining_victims:
+            return super().victim_tasks(tasks, hear)
+        listener = Listener(self.tiers, self._victim_tasks.named)
+        victims = super().victim_tasks(tasks, lambda fns, named: listener.note(fns, named, Vote.PERMIT))
+        self.verdicts.append(listener.verdict(VictimQuestion.VICTIM_TASKS, None, tasks, victims, {}))
+        return victims
+
+    def _explained(
+        self,
+        question: VictimQuestion,
+        point: Point[F],
+        preemptor: Task | Job,
+        candidates: list[Task],
+        ask: Callable[[F], Victims],
+    ) -> list[Task]:
+        """Ask for victims, and keep what each plugin answered."""
+        begin = len(self.victim_notes)
+        listener = Listener(self.tiers, point.named)
+        victims = choose_victims(point.tiers, lambda f: listener.hear(f, ask(f)))
+        notes = {(plugin, t.uid): (allowed, why) for plugin, _, t, allowed, why in self.victim_notes[begin:]}
+        self.verdicts.append(listener.verdict(question, preemptor, candidates, victims, notes))
+        return victims
 
     def explain_node(self, task: Task, action: str, node: Node, why: str) -> None:
         """An action found no way to make room for a task on a node; callers ask ``explaining_victims`` first."""

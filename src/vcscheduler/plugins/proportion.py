@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from vcscheduler.framework.plugin import Event, EventHandler, Plugin, QueueStanding, RunEvent
 from vcscheduler.framework.simulation_points import State
+from vcscheduler.model.amounts import amounts
 from vcscheduler.model.job import Job
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.resources import Resources
@@ -248,7 +249,8 @@ class ProportionPlugin(Plugin):
                 held = left[name] = q.allocated.clone()
             over = held.exceeding(q.deserved)
             if self.ssn.explaining_victims:
-                why = partial("queue {} holds {}, deserves {}".format, name, held.clone(), q.deserved)
+                text = "its queue {} holds {} and deserves {}".format
+                why = partial(text, name, amounts(held), amounts(q.deserved))
                 self.ssn.explain_victim(self.name, reclaimer, t, bool(over), why)
             if over:
                 victims.append(t)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from vcscheduler.cache.cache import SchedulerCache
 from vcscheduler.cluster.memory import MemoryCluster
 from vcscheduler.documents import nearest_name
-from vcscheduler.explain.evictions import Eviction
+from vcscheduler.explain.evictions import Eviction, Spared
 from vcscheduler.explain.pending import Cause, Reason
 from vcscheduler.explain.standing import QueueReport
 from vcscheduler.model.resources import Resources
@@ -62,6 +62,7 @@ class Outcome:
     Attributes:
         cycles: how many ran. settled: whether the last one changed nothing. seconds: spent in cycles.
         allocatable, used: of all nodes that take pods.
+        spared: pods that were looked at as victims and stayed, if the simulation was told to explain victims.
         other_schedulers: pods that wait for another scheduler, by its name.
         refused: objects that a cluster would not have accepted.
     """
@@ -73,6 +74,7 @@ class Outcome:
     jobs: list[JobOutcome]
     queues: list[QueueReport]
     evictions: list[Eviction]
+    spared: list[Spared]
     allocatable: Resources
     used: Resources
     other_schedulers: dict[str, int]
@@ -98,6 +100,7 @@ def collect(
     scheduler_names: Sequence[str],
     bound: dict[str, str],
     evictions: list[Eviction],
+    spared: Sequence[Spared],
     reasons: dict[str, Reason],
     queues: list[QueueReport],
     allocatable: Resources,
@@ -145,12 +148,20 @@ def collect(
         jobs=sorted(jobs.values(), key=lambda job: (job.namespace, job.name, job.kind, job.pod_group)),
         queues=queues,
         evictions=evictions,
+        spared=_still_spared(evictions, spared),
         allocatable=allocatable,
         used=used,
         other_schedulers=dict(sorted(others.items())),
         refused=expansion.refusals,
         warnings=expansion.warnings,
     )
+
+
+def _still_spared(evictions: Sequence[Eviction], spared: Sequence[Spared]) -> list[Spared]:
+    """Without those that the same kind of preemptor got at last."""
+    gone = {(each.preemptor_job, each.pod) for each in evictions}
+    left = [each for each in spared if (each.preemptor_job, each.pod) not in gone]
+    return sorted(left, key=lambda each: (each.cycle, each.preemptor_job, each.role, each.node, each.pod))
 
 
 def _job(

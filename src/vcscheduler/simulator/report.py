@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vcscheduler.explain.evictions import Eviction
+from vcscheduler.explain.evictions import Eviction, Opinion, Spared
 from vcscheduler.explain.pending import NoNode
 from vcscheduler.explain.standing import QueueReport
 from vcscheduler.framework.updater import resource_list
@@ -36,6 +36,7 @@ def to_plain(outcome: Outcome, ignored: dict[str, int], warnings: list[str]) -> 
         "jobs": [_job(job) for job in outcome.jobs],
         "queues": [_queue(queue) for queue in outcome.queues],
         "evictions": [_eviction(eviction) for eviction in outcome.evictions],
+        "spared": [_spared(each) for each in outcome.spared],
         "refused": [
             {"object": each.obj, "field": each.field, "reason": each.reason, "origin": each.origin}
             for each in outcome.refused
@@ -118,13 +119,55 @@ def _queue(queue: QueueReport) -> Plain:
 
 
 def _eviction(eviction: Eviction) -> Plain:
-    return {
+    plain: Plain = {
         "cycle": eviction.cycle,
         "pod": eviction.pod,
         "node": eviction.node,
-        "reason": eviction.reason,
-        "opinions": [
-            {"plugin": each.plugin, "for": each.preemptor, "allowed": each.allowed, "why": each.why}
-            for each in eviction.opinions
-        ],
+        "action": eviction.action,
+    }
+    if eviction.frees is None:
+        return plain
+    return {
+        **plain,
+        "job": eviction.job,
+        "queue": eviction.queue,
+        "priority": eviction.priority,
+        "frees": resources(eviction.frees),
+        "preemptor": eviction.preemptor or None,
+        "preemptorJob": eviction.preemptor_job or None,
+        "preemptorQueue": eviction.preemptor_queue or None,
+        "preemptorAsks": None if eviction.asks is None else resources(eviction.asks),
+        "rule": {
+            "point": eviction.question or None,
+            "tier": eviction.tier or None,
+            "plugins": [each.plugin for each in eviction.rule],
+        },
+        "opinions": [_opinion(each) for each in eviction.opinions],
+    }
+
+
+def _opinion(opinion: Opinion) -> Plain:
+    verdict = "abstains" if opinion.abstained else "may go" if opinion.allowed else "must stay"
+    return {
+        "tier": opinion.tier,
+        "plugin": opinion.plugin,
+        "verdict": verdict,
+        "decided": opinion.decided,
+        "why": opinion.why,
+    }
+
+
+def _spared(each: Spared) -> Plain:
+    return {
+        "cycle": each.cycle,
+        "pod": each.pod,
+        "node": each.node,
+        "job": each.job,
+        "queue": each.queue,
+        "action": each.action,
+        "preemptor": each.preemptor or None,
+        "preemptorJob": each.preemptor_job or None,
+        "preemptorTask": each.role or None,
+        "protectedBy": [_opinion(opinion) for opinion in each.protected_by],
+        "why": each.why,
     }

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from vcscheduler.cache.cache import SchedulerCache
 from vcscheduler.cluster.memory import MemoryCluster
 from vcscheduler.config import SchedulerConfiguration, SchedulerOptions
-from vcscheduler.explain.evictions import Eviction, evictions
+from vcscheduler.explain.evictions import Eviction, Spared, evictions, latest, spared
 from vcscheduler.explain.pending import PendingReasons, Reason
 from vcscheduler.explain.standing import QueueReport, queue_reports
 from vcscheduler.framework.registry import Registry
@@ -110,6 +110,7 @@ class Simulation:
         """
         bound: dict[str, str] = {}
         evicted: list[Eviction] = []
+        stayed: dict[tuple[str, str, str, str], Spared] = {}
         observed: _Observed | None = None
         phases: dict[str, str] = {}
         cycle, settled = 0, False
@@ -118,6 +119,7 @@ class Simulation:
         def observe(ssn: Session) -> None:
             nonlocal observed
             evicted.extend(evictions(ssn, cycle))
+            latest(stayed, spared(ssn, cycle))
             quiet = not self.cluster.bindings() and not self.cluster.terminating() and not self._leaving
             if quiet or cycle == max_cycles:
                 observed = self._observe(ssn)
@@ -146,6 +148,7 @@ class Simulation:
             scheduler_names=self._options.scheduler_names,
             bound=bound,
             evictions=evicted,
+            spared=list(stayed.values()),
             reasons=observed.reasons,
             queues=observed.queues,
             allocatable=observed.allocatable,

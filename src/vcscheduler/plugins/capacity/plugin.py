@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from vcscheduler.framework.plugin import Event, EventHandler, Plugin, QueueStanding, RunEvent
 from vcscheduler.framework.simulation_points import State
+from vcscheduler.model.amounts import amounts
 from vcscheduler.model.job import Job
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.resources import Resources
@@ -302,7 +303,7 @@ class CapacityPlugin(Plugin):
                 continue
             reason, above = search.judge(task, account, reclaimer, own)
             if self.ssn.explaining_victims:
-                why = partial("{} (queue {})".format, reason or "its queue exceeds deserved", account.name)
+                why = partial(_because, reason, account, search.left(account).clone())
                 self.ssn.explain_victim(self.name, reclaimer, task, not reason, why)
             if not reason:
                 search.take(task, account, *above)
@@ -374,6 +375,14 @@ class CapacityPlugin(Plugin):
                 account.release(task)
             elif asks_for_reservation(task):
                 account.reserve(task)
+
+
+def _because(reason: str, account: QueueAccount, held: Resources) -> str:
+    """Why a task may be reclaimed, or may not, with the figures of its queue."""
+    limits = account.limits
+    guaranteed = f", is guaranteed {amounts(limits.guarantee)}" if not limits.guarantee.is_empty() else ""
+    figures = f"queue {account.name} holds {amounts(held)} and deserves {amounts(limits.deserved)}{guaranteed}"
+    return f"{reason or 'its queue exceeds deserved'} ({figures})"
 
 
 def _sign(a: tuple[float, ...], b: tuple[float, ...]) -> int:
