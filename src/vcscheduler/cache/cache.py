@@ -18,7 +18,7 @@ from vcscheduler.model.aggregates import Aggregates
 from vcscheduler.model.job import Job
 from vcscheduler.model.nodes import Node
 from vcscheduler.model.queue import Queue
-from vcscheduler.model.status import BINDING, PENDING, RELEASING
+from vcscheduler.model.status import ALLOCATED, BINDING, PENDING, RELEASING
 from vcscheduler.model.task import Task
 from vcscheduler.model.topology import Topology
 from vcscheduler.model.volume_plan import VolumePlan
@@ -158,7 +158,7 @@ class SchedulerCache(ClusterState):
 
     def _failed(self, task: Task, error: ClusterError) -> None:
         log.warning("pod %s: %s", task.key, error)
-        if task.status is BINDING:
+        if task.status in (ALLOCATED, BINDING):
             self.update_pod_condition(task.pod, "SchedulerError", str(error), "")
         self._resync.append(task)
 
