@@ -31,7 +31,8 @@ def test_the_first_candidate_creates_the_lease_and_leads() -> None:
         task = asyncio.create_task(election.run(started.set))
         await asyncio.wait_for(started.wait(), 1)
         assert stored.lease == Lease("a", 15, NOW, NOW, 0, "1")
-        assert election.holds() and election.leader == "a"
+        assert election.holds()
+        assert election.leader == "a"
         task.cancel()
 
     run_virtual(main)
@@ -44,7 +45,8 @@ def test_a_leader_renews_every_retry_period_and_keeps_its_transitions() -> None:
         task = asyncio.create_task(election.run(lambda: None))
         await asyncio.sleep(60)
         assert election.holds()
-        assert stored.lease is not None and stored.lease.transitions == 0
+        assert stored.lease is not None
+        assert stored.lease.transitions == 0
         assert 28 <= client.requests <= 32
         task.cancel()
 
@@ -62,7 +64,8 @@ def test_the_other_one_waits_until_the_lease_has_run_out() -> None:
         clock = asyncio.get_running_loop().time
         two = asyncio.create_task(second.run(lambda: times.append(clock())))
         await asyncio.sleep(60)
-        assert not second.holds() and not times
+        assert not second.holds()
+        assert not times
         client.cut = True
         cut = clock()
         await asyncio.wait_for(one, 30)
@@ -71,7 +74,8 @@ def test_the_other_one_waits_until_the_lease_has_run_out() -> None:
         await asyncio.sleep(30)
         assert second.holds()
         assert 13 <= times[0] - cut <= 15 + 2 * 2.2 + 1
-        assert stored.lease is not None and stored.lease.transitions == 1
+        assert stored.lease is not None
+        assert stored.lease.transitions == 1
         two.cancel()
 
     run_virtual(main)
@@ -88,7 +92,8 @@ def test_a_released_lease_is_taken_at_the_next_try() -> None:
         await asyncio.sleep(3)
         one.cancel()
         await first.release()
-        assert stored.lease is not None and stored.lease.holder == ""
+        assert stored.lease is not None
+        assert stored.lease.holder == ""
         assert not first.holds()
         await asyncio.sleep(2 * 2.2 + 0.1)
         assert second.holds()
@@ -107,7 +112,8 @@ def test_a_stopped_process_loses_its_right_by_the_clock_alone() -> None:
         task.cancel()  # Nothing of it runs any more, as under SIGSTOP.
         before = client.requests
         await asyncio.sleep(10)
-        assert not election.holds() and client.requests == before
+        assert not election.holds()
+        assert client.requests == before
 
     run_virtual(main)
 
@@ -121,7 +127,8 @@ def test_a_lease_taken_away_is_noticed_at_the_next_renewal() -> None:
         assert stored.lease is not None
         stored.store(replace(stored.lease, holder="somebody"))
         await asyncio.wait_for(task, 2.1)
-        assert not election.holds() and election.leader == "somebody"
+        assert not election.holds()
+        assert election.leader == "somebody"
 
     run_virtual(main)
 
@@ -136,7 +143,8 @@ def test_a_write_whose_answer_was_lost_is_found_by_reading() -> None:
         await asyncio.sleep(6)
         client.lose_answers = False
         await asyncio.sleep(30)
-        assert election.holds() and not task.done()
+        assert election.holds()
+        assert not task.done()
         task.cancel()
 
     run_virtual(main)
@@ -181,7 +189,7 @@ def test_never_two_leaders_in_twenty_forced_losses(seed: int) -> None:
             led = [(e, c) for e, c in current.values() if e.holds()]
             if not led:
                 continue
-            election, client = led[0]
+            _election, client = led[0]
             losses += 1
             how = rng.randrange(4)
             if how == 0:

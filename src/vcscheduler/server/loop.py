@@ -19,7 +19,6 @@ from vcscheduler.config import ConfigurationFile, SchedulerConfiguration
 from vcscheduler.framework.registry import BUILTIN_PLUGINS, PluginError, Registry
 from vcscheduler.framework.scheduler import CycleTimes, Scheduler
 from vcscheduler.framework.session import Session
-from vcscheduler.server.blame import culprit
 from vcscheduler.server.cache import LiveCache
 from vcscheduler.server.pace import Pace, Step
 from vcscheduler.server.wakeups import Bell, Urgency
@@ -202,7 +201,7 @@ class SchedulingLoop:
                 self._observe(ssn)
 
             times = self._scheduler.run_once(observe)
-            cycle = Cycle(self.cycles + 1, sessions[0].now, times, self._cache.reporting, sessions[0])
+            cycle = Cycle(self.cycles + 1, sessions[-1].now, times, self._cache.reporting, sessions[-1])
             self.cycles, self.last = cycle.number, cycle
             for observer in self._observers:
                 observer.ended(cycle)
@@ -229,9 +228,7 @@ class SchedulingLoop:
 
     def _report(self, error: Exception, pause: float) -> None:
         """An error that comes again and again is told in full once."""
-        text = f"{type(error).__name__}: {error}" if not isinstance(error, PluginError) else str(error)
-        whose = culprit(error)
-        told = f"{whose}: {text}" if whose and whose.partition(" in ")[0] not in text else text
+        told = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
         self._repeats = self._repeats + 1 if told == self._said else 1
         log.error(
             "the scheduling cycle failed (%d in a row), next try in %.1f s: %s",
