@@ -81,8 +81,12 @@ def world(n: int = 6) -> World:
 
 
 def search(
-    w: World, *rules: NodeFilter, scorers: tuple[NodeScorer, ...] = (), sampling: Sampling | None = None, rng: random.Random | None = None
-) -> Search:  # fmt: skip
+    w: World,
+    *rules: NodeFilter,
+    scorers: tuple[NodeScorer, ...] = (),
+    sampling: Sampling | None = None,
+    rng: random.Random | None = None,
+) -> Search:
     return Search(w.table, list(rules), list(scorers), [], sampling or Sampling(), Cursor(), rng)
 
 
