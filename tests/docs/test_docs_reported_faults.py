@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from lab import Lab, configuration
-
 from vcscheduler.objects import Pod
 
 ROOT = Path(__file__).parents[2]
