@@ -124,7 +124,8 @@ class Placing:
         ssn, runs = self._ssn, self._runs
         assert runs is not None
         assert isinstance(tasks, SortedQueue)
-        limit = len(tasks)
+        # Of a job with sub-groups it is the sub-job that must be asked after every task.
+        limit = 1 if job.has_policies else len(tasks)
         if limit > 1:
             limit = ssn.placements_until_ready(job, first, limit)
         run = tasks.run(runs.alike, limit) if limit > 1 else [first]
