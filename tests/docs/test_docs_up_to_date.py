@@ -189,15 +189,28 @@ def test_the_case_in_conformance_passes() -> None:
     assert run_case(parse_case(text[1], "docs/conformance.md"), SchedulerEngine) == []
 
 
-def test_the_output_in_the_readme_is_that_of_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+OUTPUTS = [
+    (page.name, *match)
+    for page in PAGES
+    for match in re.findall(r"<!-- output of: (.*?) -->\n```text\n(.*?)```", page.read_text(), re.DOTALL)
+]
+
+
+def test_there_are_outputs_to_hold() -> None:
+    assert {"README.md", "simulate.md"} <= {page for page, _, _ in OUTPUTS}
+
+
+@pytest.mark.parametrize(("page", "command", "text"), OUTPUTS, ids=lambda value: value.split("\n")[0][:30])
+def test_outputs_shown_are_those_of_the_program(
+    page: str, command: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every line but those left out stands in what is printed."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "100")
-    done = CliRunner().invoke(app, ["simulate", "examples/platform"])
-    assert done.exit_code == 0
+    done = CliRunner().invoke(app, command.split())
+    assert done.exit_code == 0, done.output
     printed = {line.rstrip() for line in done.stdout.splitlines()}
-    text = re.search(r"```text\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert text is not None
-    assert [line for line in text[1].splitlines() if line.strip() != "…" and line.rstrip() not in printed] == []
+    assert [line for line in text.splitlines() if line.strip() != "…" and line.rstrip() not in printed] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
