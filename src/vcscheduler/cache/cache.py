@@ -90,9 +90,14 @@ class SchedulerCache(ClusterState):
         self.apply_events()
         for task, error in self._volumes.advance():
             self._failed(task, error)
-        for task in self._resync:
-            self._read_again(task)
-        self._resync = []
+        waiting, self._resync = self._resync, []
+        for task in waiting:
+            try:
+                self._read_again(task)
+            except ClusterError as error:
+                # Until the cluster says what became of the pod, it counts as it was decided.
+                log.warning("reading pod %s: %s", task.key, error)
+                self._resync.append(task)
         self.bound = []
         changed = [job for job in self.changed.values() if job.id in self.jobs]
         self.network.begin_session(changed, self.left)
