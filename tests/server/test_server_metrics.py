@@ -7,13 +7,14 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from machine import Machine
 
 import builders
 import lab
 from vcscheduler.config import SchedulerOptions
-from vcscheduler.objects import Pod, PodGroup, Queue
+from vcscheduler.objects import Pod, PodGroup, PriorityClass, Queue
 from vcscheduler.server.metrics import SchedulerMetrics
 from vcscheduler.server.series import Histogram, Values, exponential, expose
 
@@ -35,6 +36,9 @@ REFERENCE = {
     "task_scheduling_latency_milliseconds": ("histogram", ("stage",)),
     "unschedule_task_count": ("gauge", ("job_id",)),
     "unschedule_job_count": ("gauge", ()),
+    "pod_preemption_victims": ("gauge", ()),
+    "total_preemption_attempts": ("counter", ()),
+    "eviction_transactions_total": ("counter", ("action",)),
     "job_share": ("gauge", ("job_ns", "job_id")),
     "job_retry_counts": ("counter", ("job_id",)),
     **{
@@ -51,9 +55,6 @@ REFERENCE = {
 NOT_EXPORTED = (
     "scheduling_stage_duration_milliseconds",
     "schedule_attempts_total",
-    "pod_preemption_victims",
-    "total_preemption_attempts",
-    "eviction_transactions_total",
     "namespace_share",
     "namespace_weight",
     "namespace_weighted_share",
@@ -149,6 +150,22 @@ def test_a_cycle_in_numbers() -> None:
     m.cluster.step()
     m.run(0.1)
     assert texts(metrics)['volcano_task_scheduling_latency_milliseconds_count{stage="Bound"}'] == 2
+
+
+def test_preemption_in_numbers() -> None:
+    m, metrics = measured(config=lab.configuration(actions="enqueue, allocate, preempt"))
+    m.add(lab.queue("q"), lab.pod_group("low", 1, phase="Running"))
+    m.add(*(lab.member("low", f"low-{i}", cpu=2, node="n1") for i in range(2)))
+    m.add(msgspec.convert({"metadata": {"name": "high"}, "value": 100}, PriorityClass))
+    m.add(lab.pod_group("high", 1, phase="Inqueue", priority_class="high"))
+    m.add(lab.member("high", "high-0", cpu=2, priority=100))
+    m.run(0.5)
+    found = texts(metrics)
+    assert len(m.cluster.terminating()) == 1
+    assert found['volcano_eviction_transactions_total{action="preempt"}'] == 1
+    assert found["volcano_total_preemption_attempts"] == 1
+    assert found["volcano_pod_preemption_victims"] == 1
+    assert found['vcscheduler_pods_evicted_total{reason="preempt"}'] == 1
 
 
 def test_series_of_what_is_gone_are_gone() -> None:

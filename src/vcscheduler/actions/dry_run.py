@@ -75,6 +75,7 @@ class DryRun:
                 found.append(candidate)
         if not found:
             return False
+        self._ssn.eviction_tally.attempts += 1
         chosen = min(found, key=lambda c: _harm(c, self._ssn.now))
         here = Statement(self._ssn)
         for victim in chosen.victims:
@@ -89,6 +90,7 @@ class DryRun:
         ssn = self._ssn
         node = ssn.table.nodes[row]
         victims = ssn.preemptable(task, candidates) if candidates else []
+        ssn.eviction_tally.candidates = len(victims)
         if not enough_with(Room(ssn.table, task, row), victims):
             return None
         trial = _Trial(ssn, queue, task, node)

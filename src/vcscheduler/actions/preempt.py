@@ -221,6 +221,8 @@ class _Attempts:
         ssn, search = self._ssn, self._search
         node = ssn.table.nodes[row]
         victims = ssn.preemptable(task, candidates) if candidates else []
+        tally = ssn.eviction_tally
+        tally.candidates = len(victims)
         if not enough_with(Room(ssn.table, task, row), victims):
             if ssn.explaining_victims:
                 ssn.explain_node(task, Preempt.name, node, _too_little(candidates, victims))
@@ -238,6 +240,7 @@ class _Attempts:
                 here.evict(victim, Preempt.name, task)
                 evicted.append(victim)
                 fitting = fits()
+        tally.attempts += 1
         if fitting and here.pipeline(task, node, free_something(evicted)) is None:
             statement.merge(here)
             return True

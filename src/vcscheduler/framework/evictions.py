@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vcscheduler.model.resources import Resources
 from vcscheduler.model.task import Task
@@ -21,6 +21,19 @@ class EvictionRecord:
     action: str
     node_name: str
     frees: Resources
+
+
+@dataclass(slots=True)
+class EvictionTally:
+    """What evicting actions did in one session, for metrics (spec 02 §1.3, 03 §5.4).
+
+    transactions: committed statements that evicted, by action. attempts: on how many nodes preempt tried to make room.
+    candidates: how many tasks might have been evicted on the last node that preempt looked at; None if at none.
+    """
+
+    transactions: dict[str, int] = field(default_factory=dict)
+    attempts: int = 0
+    candidates: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from datetime import datetime
 
 from vcscheduler.config import SchedulerConfiguration
 from vcscheduler.config.options import SchedulerOptions
-from vcscheduler.framework.evictions import EvictionRecord, NodePassedOver
+from vcscheduler.framework.evictions import EvictionRecord, EvictionTally, NodePassedOver
 from vcscheduler.framework.extension_points import ExtensionPoints, F, Point, Victims, choose_victims
 from vcscheduler.framework.heap import KeyedQueue, PriorityQueue, Queue, SortedQueue
 from vcscheduler.framework.plugin import Event, Plugin, RunEvent
@@ -93,6 +93,7 @@ class Session(ExtensionPoints, SimulationPoints):
         self.returned = 0
         self.evictions: list[tuple[Task, str]] = []
         self.eviction_records: list[EvictionRecord] = []
+        self.eviction_tally = EvictionTally()
         self.nodes_passed_over: list[NodePassedOver] = []
 
     # --- reading ------------------------------------------------------------------------------------------------

@@ -123,6 +123,7 @@ class Statement:
         """Carry out in order. What the cache refuses is undone, the rest goes on: a gang may end up bound in part, as
         in the reference (spec 02 §9.2)."""
         ssn = self._ssn
+        evicting = ""
         for op in self.operations:
             if isinstance(op, AllocateRun):
                 for task in op.tasks:
@@ -131,6 +132,7 @@ class Statement:
                 continue
             op.task.last_transaction = None
             if isinstance(op, Evict):
+                evicting = op.reason
                 if ssn.cache.evict(op.task, op.reason) is not None:
                     ssn.unrelease(op.task, op.before)
                 else:
@@ -139,6 +141,9 @@ class Statement:
                 ssn.keep_until_close(op.task)
             elif op.task.status is ALLOCATED and ssn.commit_allocate(op.task) is not None:
                 ssn.take_back(op.task)
+        if evicting:
+            transactions = ssn.eviction_tally.transactions
+            transactions[evicting] = transactions.get(evicting, 0) + 1
         self._end()
 
     def _commit_run(self, op: AllocateRun) -> None:

@@ -102,6 +102,7 @@ class LeaderElection:
         self._seen: Lease | None = None
         self._seen_at = -math.inf
         self._said_holder = ""
+        self._led = False
 
     def holds(self) -> bool:
         """Whether this candidate may write now."""
@@ -117,13 +118,17 @@ class LeaderElection:
     async def run(self, started: Callable[[], None]) -> None:
         """Wait for the lease, call `started`, keep it. Returns when it is lost; cancel it to end it."""
         await self._acquire()
+        self._led = True
         log.info("became leader as %s", self.identity)
         started()
         try:
             await self._keep()
         finally:
             self._until = -math.inf
-        log.error("the lease could not be renewed within %.1f s: no longer the leader", self._times.renew)
+        if self._lost():
+            log.error("%s has taken the lease: no longer the leader", self.leader)
+        else:
+            log.error("the lease could not be renewed within %.1f s: no longer the leader", self._times.renew)
 
     async def release(self) -> None:
         """Give the lease up, so that the next one need not wait for it to run out. Call it when nothing more will be
@@ -203,7 +208,7 @@ class LeaderElection:
             self._see(await self._client.update(replace(found, renewed=now)))
             return True
         if found.holder and self._clock() < self._seen_at + (found.duration_seconds or self._times.lease):
-            if found.holder != self._said_holder:
+            if found.holder != self._said_holder and not self._led:
                 self._said_holder = found.holder
                 log.info("%s is the leader; waiting", found.holder)
             return False

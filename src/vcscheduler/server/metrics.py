@@ -21,6 +21,7 @@ from vcscheduler.server.series import Histogram, Labels, Series, Values, exponen
 
 _JOB = ("job_name", "queue", "job_namespace")
 _QUEUE = ("queue_name",)
+_COUNTED_ACTIONS = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
 _AMOUNTS = (
     ("allocated", "holds"),
     ("request", "holds or asks for"),
@@ -87,6 +88,13 @@ class SchedulerMetrics:
         self.missing = gauge(v + "unschedule_task_count", "How many tasks the gang lacks.", ("job_id",))
         self.unready = gauge(v + "unschedule_job_count", "Jobs whose gang lacks tasks.")
         self.retries = counter(v + "job_retry_counts", "Reports in which the gang of a job lacked tasks.", ("job_id",))
+        self.victims = gauge(
+            v + "pod_preemption_victims", "Tasks that could be evicted on the node that preempt last looked at."
+        )
+        self.attempts = counter(v + "total_preemption_attempts", "Nodes on which preempt tried to make room.")
+        self.transactions = counter(
+            v + "eviction_transactions_total", "Decisions that evicted something, by action.", ("action",)
+        )
         self.job_share = gauge(v + "job_share", "Dominant share of a job.", ("job_ns", "job_id"))
         self.amounts: dict[str, tuple[Values, Values, Values]] = {
             key: (
@@ -156,6 +164,13 @@ class SchedulerMetrics:
             self.job_last.set(now, *labels)
         for _, reason in ssn.evictions:
             self.evictions.add(1, reason)
+        tally = ssn.eviction_tally
+        self.attempts.add(tally.attempts)
+        if tally.candidates is not None:
+            self.victims.set(tally.candidates)
+        for action, n in tally.transactions.items():
+            if action in _COUNTED_ACTIONS:
+                self.transactions.add(n, action)
         if self._cache.reporting and any(p.name == "gang" for p in ssn.plugins):
             self._gangs(ssn)
 
