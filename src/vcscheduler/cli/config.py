@@ -11,7 +11,7 @@ from vcscheduler.cli.errors import BAD_INPUT, fail, reports_mistakes
 from vcscheduler.cli.output import Format, print_data
 
 if TYPE_CHECKING:
-    from vcscheduler.config import ParsedConfiguration
+    from vcscheduler.config import Finding, ParsedConfiguration
     from vcscheduler.framework.registry import Registry
 
 _TYPES: dict[str, object] = {"bool": bool, "int": int, "float": float, "str": str, "any": object}
@@ -28,22 +28,37 @@ def _config() -> None:
 @reports_mistakes
 def check(
     file: Annotated[Path, typer.Argument(help="A volcano-scheduler.conf; - is standard input.")],
+    with_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="PATH",
+            help="Manifests or a dump whose queues and jobs the configuration is for; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     plugins_dir: Annotated[str, typer.Option(help="Directory of custom plugins, whose names are then known.")] = "",
     output: Annotated[Format, typer.Option("--output", "-o", help="How to print the findings.")] = Format.TABLE,
 ) -> None:
     """Say what in a configuration will not do what its author thinks.
 
-    Prints one finding a line: FILE:LINE:COLUMN: level: what is wrong. Exit code 0 if there are only warnings or
-    nothing, 2 if there are errors or the file is no configuration at all.
+    Prints one finding a line: FILE:LINE:COLUMN: level: what is wrong, why that matters and what to do. With --with also
+    what does not add up in the queues of a cluster. Exit code 0 if there are only warnings or nothing, 2 if there are
+    errors or the file is no configuration at all.
     """
     from vcscheduler.config import ConfigurationError, check_configuration
 
     registry = custom_registry(plugins_dir)
     try:
         parsed = parse(file, registry)
-        findings = check_configuration(parsed, registry.action_names, registry.plugin_names, _arguments(registry))
+        findings = check_configuration(
+            parsed, registry.action_names, registry.plugin_names, _arguments(registry), meaning=True
+        )
     except ConfigurationError as error:
         findings = list(error.findings)
+    else:
+        if with_:
+            findings += _about_queues(with_, parsed)
     if output is not Format.TABLE:
         print_data(
             [
@@ -68,6 +83,24 @@ def check(
         typer.echo(f"{_count(errors, 'error')}, {_count(len(findings) - errors, 'warning')}")
     if any(each.level == "error" for each in findings):
         raise typer.Exit(BAD_INPUT)
+
+
+def _about_queues(paths: list[str], parsed: ParsedConfiguration) -> list[Finding]:
+    """What does not add up in the queues of the manifests."""
+    from vcscheduler.cli.positions import position
+    from vcscheduler.config import Finding
+    from vcscheduler.explain.queue_specs import check_queues
+    from vcscheduler.objects import describe, read_manifests
+    from vcscheduler.objects.errors import show_path
+
+    manifests = read_manifests(paths, stdin=typer.get_binary_stream("stdin"))
+    findings = []
+    for each in check_queues(manifests, parsed.configuration):
+        origin, obj = each.manifest.origin, each.manifest.obj
+        line, column = position(origin, each.path)
+        field = f"{describe(obj)}: {show_path(each.path)}"
+        findings.append(Finding("warning", origin.source, line, column, field, each.message))
+    return findings
 
 
 def _arguments(registry: Registry) -> dict[str, dict[str, object]]:

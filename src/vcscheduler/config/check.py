@@ -2,8 +2,8 @@
 
 Parsing refuses only what upstream refuses. This goes on from there and says what upstream would take in
 silence: names that nothing knows, arguments that nothing reads or can use, entries that have no effect, and
-plugins that get in each other's way. Each question is one function in `_CHECKS`; checks that judge what a
-policy means (which tier decides about victims, which queue can ever reclaim) belong in that list too.
+plugins that get in each other's way. Each question is one function in `_CHECKS`. What actions and plugins come to
+together, such as which tier decides about victims, is judged in `meaning`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -14,6 +14,7 @@ from vcscheduler.config.arguments import Arguments, unusable
 from vcscheduler.config.decoding import DecodeError, decode_value
 from vcscheduler.config.durations import DurationError, parse_duration
 from vcscheduler.config.findings import Finding, suggestion
+from vcscheduler.config.meaning import check_meaning
 from vcscheduler.config.model import PluginOption, SchedulerConfiguration
 from vcscheduler.config.parse import Origin, ParsedConfiguration, Path
 from vcscheduler.documents import nearest_name
@@ -63,17 +64,22 @@ def check_configuration(
     known_actions: Collection[str],
     known_plugins: Collection[str],
     known_arguments: KnownArguments | None = None,
+    *,
+    meaning: bool = False,
 ) -> list[Finding]:
     """Everything odd about a configuration that parses, in the order of the file.
 
     `known_arguments` gives the arguments of each plugin and action by name: key to the type its reader wants
     (bool, int, float, str as the getters take them, anything else as `Arguments.decode`). A key ending in `*`
     stands for all keys that begin so. Without it arguments are not looked at.
+    `meaning`: say also what is legal and hardly meant.
     """
     subject = _Subject(parsed.configuration, parsed.origin, known_actions, known_plugins, known_arguments)
     findings = [warning for warning in parsed.warnings if not _is_plugin_name(warning)]
     for check in _CHECKS:
         findings.extend(check(subject))
+    if meaning:
+        findings.extend(check_meaning(parsed))
     return sorted(findings, key=lambda finding: (finding.line, finding.column))
 
 
