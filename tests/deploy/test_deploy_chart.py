@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from shipped import CHART, DEPLOY, NAME, NAMESPACE, Manifest, container, one, plain_manifests
-from small_helm import manifests, render
 
+from deploy.shipped import CHART, DEPLOY, NAME, NAMESPACE, Manifest, container, one, plain_manifests
+from deploy.small_helm import manifests, render
 from vcscheduler import __version__
 from vcscheduler.config import parse_flags
 

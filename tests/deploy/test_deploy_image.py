@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from shipped import DEPLOY
+
+from deploy.shipped import DEPLOY
 
 CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
 EXAMPLE = DEPLOY.parent / "examples" / "platform"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
-from shipped import DEPLOY, NAME, NAMESPACE, container, granted, one, plain_manifests
 
+from deploy.shipped import DEPLOY, NAME, NAMESPACE, container, granted, one, plain_manifests
 from vcscheduler.cluster.live.resources import Watched
 from vcscheduler.cluster.permissions import LEASE_PERMISSIONS, REQUIRED_PERMISSIONS
 from vcscheduler.config import parse_configuration, parse_flags
