@@ -17,6 +17,7 @@ import logging
 import os
 import random
 import socket
+import sys
 import threading
 import time
 import uuid
@@ -45,6 +46,7 @@ DRAIN_SECONDS = 20.0
 """How long the end may take; Kubernetes kills after 30 s."""
 _QUEUE_ATTEMPTS = 60
 _SYNC_WAIT = 60.0
+_SWITCH_SECONDS = 0.001
 
 
 class _End(Enum):
@@ -140,6 +142,9 @@ class SchedulerProcess:
 
     def run(self) -> int:
         """Until it ends; returns the exit code. Call it in the main thread and `stop` on signals."""
+        # A long decision must not hold up the threads that watch, write and renew the lease: they do little at a time,
+        # and each time would wait this long for their turn.
+        sys.setswitchinterval(_SWITCH_SECONDS)
         self.endpoints.start()
         self._thread.start()
         if self.options.leader_elect:
