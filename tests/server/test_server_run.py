@@ -62,3 +62,13 @@ def test_bad_input_is_one_message_and_exit_code_2(
     assert result.exit_code == 2, result.output
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+def test_the_document_lists_every_flag_as_it_is() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "run.md").read_text()
+    effective, _, without = text.partition("without effect:")
+    for flag in COMMAND_LINE_FLAGS.values():
+        name = f"`{'-' if len(flag.name) == 1 else '--'}{flag.name}`"
+        default = f"`{flag.default}`" if flag.default else ""
+        row = f"| {name} | {flag.type} | {default} | {flag.meaning} |"
+        assert row in (effective if flag.effect else without), flag.name
