@@ -24,7 +24,6 @@ from vcscheduler.objects import (
     Volume,
 )
 from vcscheduler.objects.meta import LabelSelector
-from vcscheduler.objects.volumes import PersistentVolumeClaimSpec
 from vcscheduler.workloads import keys
 from vcscheduler.workloads.admission import DEFAULT_QUEUE, PodAdmission, changed, default_pod_group, with_label_keys
 from vcscheduler.workloads.identity import claim_suffix, owned_by, uid_of
@@ -156,22 +155,18 @@ def min_resources(job: VolcanoJob, priority_of: Callable[[str], int]) -> Resourc
 def claims(job: VolcanoJob) -> list[PersistentVolumeClaim]:
     """The claims that the controller makes for the job's volumes."""
     made = []
-    for (name, _), volume in zip(_volumes(job), job.spec.volumes):
+    for index, volume in enumerate(job.spec.volumes):
         if volume.volume_claim is not None:
-            metadata = ObjectMeta(name=name, namespace=job.namespace, owner_references=[owned_by(job)])
+            metadata = ObjectMeta(
+                name=claim_name(job, index), namespace=job.namespace, owner_references=[owned_by(job)]
+            )
             made.append(PersistentVolumeClaim(metadata, volume.volume_claim))
     return made
 
 
-def _volumes(job: VolcanoJob) -> list[tuple[str, PersistentVolumeClaimSpec | None]]:
-    """(claim name, spec of the claim to make) of each of the job's volumes."""
-    return [
-        (
-            volume.volume_claim_name or f"{job.name}-pvc-{claim_suffix(uid_of(job), index)}",
-            volume.volume_claim,
-        )
-        for index, volume in enumerate(job.spec.volumes)
-    ]
+def claim_name(job: VolcanoJob, index: int) -> str:
+    """The claim behind one of the job's volumes, which is also what the volume is called in its pods."""
+    return job.spec.volumes[index].volume_claim_name or f"{job.name}-pvc-{claim_suffix(uid_of(job), index)}"
 
 
 def task_pods(job: VolcanoJob, task: TaskSpec, group: str, admission: PodAdmission) -> list[Pod]:
@@ -187,7 +182,7 @@ def task_pods(job: VolcanoJob, task: TaskSpec, group: str, admission: PodAdmissi
         priority_class_name=template.spec.priority_class_name or job_spec.priority_class_name,
     )
     if job_spec.volumes:
-        spec = _with_volumes(spec, [name for name, _ in _volumes(job)])
+        spec = _with_volumes(spec, [claim_name(job, index) for index in range(len(job_spec.volumes))])
     spec = admission.spec(spec)
     annotations, labels = _shared_metadata(job, task, group)
     partition = task.partition_policy
