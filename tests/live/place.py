@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -88,19 +87,13 @@ class Place:
             self.api.delete(path)
         self.api.delete("/api/v1/namespaces/default/events")
         self.api.delete("/api/v1/namespaces/default/persistentvolumeclaims")
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(self._remove, [each["metadata"]["name"] for each in self.pods()]))
+        for each in self.pods():
+            if each["metadata"].get("finalizers"):
+                self.api.merge(f"{self.pods_path}/{each['metadata']['name']}", {"metadata": {"finalizers": None}})
+        self.api.delete(f"{self.pods_path}?gracePeriodSeconds=0")
         for each in self.api.items(api.QUEUES):
             self.api.delete(f"{api.QUEUES}/{each['metadata']['name']}")
         wait_until(lambda: not self.pods(), "pods to go")
-
-    def _remove(self, name: str) -> None:
-        try:
-            self.api.merge(f"{self.pods_path}/{name}", {"metadata": {"finalizers": None}})
-            self.api.delete(f"{self.pods_path}/{name}", {"gracePeriodSeconds": 0})
-        except Refused as refused:
-            if refused.status != 404:
-                raise
 
     def access(self, server: str = "", token: str = "") -> Access:
         """How a scheduler reaches this cluster, by way of another address or as somebody else if told so."""

@@ -232,7 +232,7 @@ async def _patch_conditions(desk: PodDesk, pod: Pod, wanted: Callable[[Pod], tup
     """Write the conditions that differ from those the pod is known to have.
 
     Raises:
-        ApiFailure: as for any patch; a conflict where the pod is another one of the same name.
+        ApiFailure: as for any patch; NotFound also where the pod is another one of the same name.
     """
     seen = desk.known_pod(pod.key)
     current = seen if seen is not None and seen.metadata.uid == pod.metadata.uid else pod
@@ -253,7 +253,13 @@ async def _patch_conditions(desk: PodDesk, pod: Pod, wanted: Callable[[Pod], tup
             stored["nominatedNodeName"] = status["nominatedNodeName"]
 
     patch: Document = {"metadata": {"uid": pod.metadata.uid}, "status": status}
-    await desk.access.patch(PODS, pod.namespace, pod.name, "status", patch, replace)
+    try:
+        await desk.access.patch(PODS, pod.namespace, pod.name, "status", patch, replace)
+    except ApiFailure as failure:
+        # That is how the server says that the name belongs to another pod now.
+        if failure.status == 422 and "metadata.uid" in failure.message:
+            raise ApiFailure(404, "NotFound", f'pods "{pod.key}" not found') from failure
+        raise
 
 
 def _merge_conditions(status: Document, conditions: list[Document]) -> None:

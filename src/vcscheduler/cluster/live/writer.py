@@ -199,7 +199,7 @@ class Writer:
         return queue.take(Lane.EVENTS)
 
     def _pump(self) -> None:
-        while self._in_flight < self._limits.in_flight:
+        while self._in_flight < self._limits.in_flight and not self._closed:
             write = self._overdue_event() or self._next()
             if write is None:
                 return
