@@ -170,6 +170,16 @@ def test_plugins_names_every_way_to_register() -> None:
     assert hasattr(Plugin, "on_session_open")
 
 
+def test_architecture_lists_every_room() -> None:
+    listed = {
+        name
+        for cells in rows(section((DOCS / "architecture.md").read_text(), "## Rooms"))
+        for name in cells[0].split(", ")
+    }
+    rooms = {path.parent.name for path in (ROOT / "src" / "vcscheduler").glob("*/__init__.py")}
+    assert rooms <= {name.strip("`/") for name in listed}
+
+
 def test_simulate_lists_every_cause() -> None:
     listed = {cells[0].strip("`") for cells in rows(section((DOCS / "simulate.md").read_text(), "### Causes"))}
     assert listed == {cause.value for cause in Cause}
