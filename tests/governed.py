@@ -158,7 +158,8 @@ class Governed:
     def finish(self, name: str, phase: str, exit_code: int = 0) -> None:
         """A pod of namespace `ns` ends."""
         pod = self.cluster.get(Pod, f"ns/{name}")
-        assert pod is not None and pod.status.phase == "Running", f"{name} does not run"
+        assert pod is not None
+        assert pod.status.phase == "Running", f"{name} does not run"
         ended = copy(pod)
         ended.metadata = copy(pod.metadata)
         ended.status = copy(pod.status)
