@@ -132,6 +132,18 @@ def test_debug_views_listen_on_localhost_unless_told_otherwise() -> None:
     assert SchedulerOptions().debug_address.startswith("127.0.0.1:")
 
 
+def test_a_second_scheduler_on_the_machine_does_without_debug_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(AddressError, match="--debug-address: cannot listen on"):
+            Background(replace(OPTIONS, debug_address=taken))
+        monkeypatch.setattr(
+            "vcscheduler.server.endpoints.SchedulerOptions", lambda: replace(OPTIONS, debug_address=taken)
+        )
+        with background(replace(OPTIONS, debug_address=taken)) as found:
+            assert "debug" not in found.process.endpoints.listeners
+
+
 @pytest.mark.parametrize("address", ["8080", "localhost", ":http", ":70000", ""])
 def test_addresses_that_are_none(address: str) -> None:
     with pytest.raises(AddressError, match="--listen-address: expected HOST:PORT or :PORT"):

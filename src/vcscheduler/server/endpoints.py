@@ -75,7 +75,13 @@ class Endpoints:
             app = health_app(self._process.live_problem, self._process.ready_problem)
             self._add("health", app, options.healthz_address, "healthz-address", tls)
         if options.debug_address:
-            self._add("debug", debug_app(self._views()), options.debug_address, "debug-address")
+            try:
+                self._add("debug", debug_app(self._views()), options.debug_address, "debug-address")
+            except AddressError as error:
+                # Nobody asked for the default address; a second scheduler on the machine must start all the same.
+                if options.debug_address != SchedulerOptions().debug_address:
+                    raise
+                log.warning("there are no debug views: %s", error)
         path = debug_socket()
         try:
             self.listeners["log level"] = Listener("log level", log_level_app(self._level), bind_unix(path))
