@@ -10,14 +10,25 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+import yaml
+
 import builders
 from builders import affinity, expressions, spread, term
 from lab import C0, NOW, Lab, configuration, member, pod_group, queue
-from vcscheduler.objects import KubernetesObject, Pod
+from vcscheduler.objects import KubernetesObject, Pod, PriorityClass, Service
+from vcscheduler.objects.pod import PodSchedulingGate
 
 ZONE, HOST, DISK = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "disk"
 GPU = "nvidia.com/gpu"
 APPS = ("web", "db", "batch")
+ACTIONS = (
+    "enqueue, allocate, backfill",
+    "allocate, backfill",
+    "enqueue, allocate, preempt, reclaim, backfill",
+    "enqueue, reclaim, allocate, preempt, allocate, backfill, shuffle",
+    "enqueue, allocate, gangpreempt, gangreclaim, backfill",
+)
 GATES = ("scheduling.volcano.sh/queue-allocation-gate", "example.com/wait")
 
 
@@ -42,17 +53,16 @@ class Scene:
         return Lab(self.config).add(*self.objects)
 
     def __repr__(self) -> str:
-        import msgspec
-        import yaml
-
         objects = [{"kind": type(o).kind, **msgspec.to_builtins(o)} for o in self.objects]
         return yaml.safe_dump({"config": self.config, "objects": objects}, sort_keys=False)
 
 
 class SceneBuilder:
-    def __init__(self, rng: random.Random, size: Size) -> None:
+    def __init__(self, rng: random.Random, size: Size, *, wild: bool = False) -> None:
+        """``wild``: with plugins, actions and objects that the oracle does not know."""
         self.rng = rng
         self.size = size
+        self.wild = wild
         self.objects: list[KubernetesObject] = []
         self.nodes: list[str] = []
         #: A scene is calm or rich in rules, so that plain runs and meetings of rules both occur.
@@ -72,12 +82,17 @@ class SceneBuilder:
             extra: dict[str, Any] = {"priority": rng.randint(0, 2)} if self.some() else {}
             if self.some():
                 extra["capability"] = {"cpu": str(rng.randint(2, 20))}
+            if self.wild and self.chance(0.5):
+                extra["deserved"] = {"cpu": str(rng.randint(1, 8)), "memory": f"{rng.randint(1, 16)}Gi"}
             self.objects.append(queue(name, rng.randint(1, 3), age=rng.choice([0, 10 * i]), **extra))
         for value in (1, 10, 100):
             self.objects.append(_priority_class(value))
         numbers = list(range(rng.randint(*size.nodes)))
         rng.shuffle(numbers)
         self._nodes(numbers)
+        if self.wild and self.chance(0.4):
+            spread_out = {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"selector": {"app": rng.choice(APPS)}}}
+            self.objects.append(msgspec.convert(spread_out, Service))
         for i in range(rng.randint(0, 3)):
             self._running_job(f"old{i}", rng.choice(queues))
         for i in range(rng.randint(*size.jobs)):
@@ -105,10 +120,34 @@ class SceneBuilder:
                 tiers[1] = [p for p in tiers[1] if (p if isinstance(p, str) else p["name"]) != name]
         if self.chance(0.04) and "predicates" in tiers[1]:
             tiers[1][tiers[1].index("predicates")] = {"name": "predicates", "enablePredicate": False}
+        if self.wild:
+            return configuration(self._more_plugins(tiers), rng.choice(ACTIONS))
         actions = rng.choice(["enqueue, allocate, backfill", "enqueue, allocate, backfill", "allocate, backfill"])
         if self.chance(0.2):
             return configuration(tiers, actions, allocate={"predicateErrorCacheEnable": False})
         return configuration(tiers, actions)
+
+    def _more_plugins(self, tiers: Any) -> Any:
+        rng = self.rng
+        if self.chance(0.4):
+            tiers[1] = ["capacity" if p == "proportion" else p for p in tiers[1]]
+        more: list[Any] = [
+            "sla",
+            "resourcequota",
+            "nodegroup",
+            "task-topology",
+            "cdp",
+            {"name": "resource-strategy-fit", "arguments": {"resourceStrategyFitWeight": rng.randint(1, 10)}},
+        ]
+        tiers[rng.randint(0, 1)] += rng.sample(more, rng.randint(0, 2))
+        tier = rng.choice(tiers)
+        if tier and self.chance(0.3):
+            at = rng.randrange(len(tier))
+            flag = rng.choice(["enableJobReady", "enableJobPipelined", "enablePredicate", "enabledAllocatable",
+                               "enableNodeOrder", "enableJobOrder", "enableTaskOrder", "enablePreemptable"])  # fmt: skip
+            entry = {"name": tier[at]} if isinstance(tier[at], str) else dict(tier[at])
+            tier[at] = entry | {flag: False}
+        return tiers
 
     def _nodes(self, numbers: list[int]) -> None:
         rng = self.rng
@@ -130,6 +169,8 @@ class SceneBuilder:
             }  # fmt: skip
             if self.chance(0.3):
                 how["nvidia.com__gpu"] = rng.randint(1, 4)
+            if self.wild and self.chance(0.5):
+                how["images"] = {f"{app}:1": rng.randint(1, 900) * 2**20 for app in rng.sample(APPS, 2)}
             self.objects.append(
                 builders.node(name, labels=labels, taints=taints, unschedulable=self.chance(self.spice / 4), **how)
             )
@@ -143,6 +184,8 @@ class SceneBuilder:
             "memory": rng.choice(["512Mi", "1Gi", "1Gi", "3Gi"]),
             "labels": {"app": rng.choice(APPS)},
         }
+        if self.wild:
+            how["image"] = f"{rng.choice(APPS)}:1"
         if some():
             how |= {"cpu": None, "memory": None}
         if some():
@@ -221,6 +264,9 @@ class SceneBuilder:
             asked["roles"] = {role or "master": rng.randint(0, n) for role, n in roles}
         if self.chance(0.3):
             asked["min_resources"] = {"cpu": rng.randint(1, 6)}
+        if self.wild and some():
+            policy = {"name": "s", "subGroupSize": rng.randint(1, 2), "minSubGroups": rng.randint(0, 2)}
+            asked["subGroupPolicy"] = [policy | {"matchLabelKeys": ["app"]}]
         if self.chance(0.3):
             asked["priority_class"] = f"p{rng.choice([1, 10, 100])}"
         phase = rng.choice(["Pending", "Inqueue", "Inqueue"])
@@ -245,22 +291,12 @@ class SceneBuilder:
         if self.chance(self.spice / 8):
             pod.status.nominated_node_name = rng.choice([*self.nodes, "nowhere"])
         if self.chance(self.spice / 8):
-            pod.spec.scheduling_gates = [_gate(rng.choice(GATES))]
+            pod.spec.scheduling_gates = [PodSchedulingGate(name=rng.choice(GATES))]
 
 
 def _priority_class(value: int) -> KubernetesObject:
-    import msgspec
-
-    from vcscheduler.objects import PriorityClass
-
     return msgspec.convert({"metadata": {"name": f"p{value}"}, "value": value}, PriorityClass)
 
 
-def _gate(name: str) -> Any:
-    from vcscheduler.objects.pod import PodSchedulingGate
-
-    return PodSchedulingGate(name=name)
-
-
-def scene(rng: random.Random, size: Size = SMALL) -> Scene:
-    return SceneBuilder(rng, size).build()
+def scene(rng: random.Random, size: Size = SMALL, *, wild: bool = False) -> Scene:
+    return SceneBuilder(rng, size, wild=wild).build()

@@ -56,3 +56,13 @@ def test_equal_nodes_are_taken_by_name() -> None:
     for name in ("n10", "n9", "n2"):
         lab.node(name)
     assert lab.job("a", minimum=3, tasks=3).cycle().binds == {"ns/a-w-0": "n10", "ns/a-w-1": "n2", "ns/a-w-2": "n9"}
+
+
+def test_a_turn_ends_when_the_sub_group_is_ready() -> None:
+    """Not when the job is: its other sub-groups come first, and the rest of this one later."""
+    policy = {"name": "g", "subGroupSize": 1, "minSubGroups": 2, "matchLabelKeys": ["grp"]}
+    lab = Lab(configuration([["gang", "predicates"]], "allocate")).queue("q").node("n1", cpu=3)
+    lab.job("a", minimum=2, group={"subGroupPolicy": [policy]})
+    for name, group in (("a-w-0", "0"), ("a-w-1", "0"), ("a-w-2", "0"), ("a-w-3", "1")):
+        lab.pod("a", name, labels={"grp": group})
+    assert lab.cycle().binds == {"ns/a-w-0": "n1", "ns/a-w-1": "n1", "ns/a-w-3": "n1"}

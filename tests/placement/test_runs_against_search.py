@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from lab import Lab, written
-from profiles import MANY, SEEDS
+from profiles import MANY, SEEDS, SOME
 from random_clusters import LARGE, Scene, scene
 from vcscheduler.placement.runs import Runs
 
@@ -31,6 +31,12 @@ def compare(built: Scene, cycles: int) -> None:
 @given(SEEDS)
 def test_small_clusters(seed: int) -> None:
     compare(scene(random.Random(seed)), 3)
+
+
+@SOME
+@given(SEEDS)
+def test_small_clusters_with_plugins_and_actions_of_all_kinds(seed: int) -> None:
+    compare(scene(random.Random(seed), wild=True), 3)
 
 
 @pytest.mark.parametrize("seed", range(10))

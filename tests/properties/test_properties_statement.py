@@ -73,7 +73,7 @@ class Acts:
 def started(seed: int) -> tuple[Lab, random.Random]:
     """A cluster in the middle of its life: some pods run, some wait."""
     rng = random.Random(seed)
-    lab = scene(rng).lab()
+    lab = scene(rng, wild=rng.random() < 0.5).lab()
     lab.cycle()
     lab.cluster.step()
     return lab, rng
