@@ -29,6 +29,16 @@ ACTIONS = (
     "enqueue, reclaim, allocate, preempt, allocate, backfill, shuffle",
     "enqueue, allocate, gangpreempt, gangreclaim, backfill",
 )
+FLAGS = (
+    "enableJobReady",
+    "enableJobPipelined",
+    "enablePredicate",
+    "enabledAllocatable",
+    "enableNodeOrder",
+    "enableJobOrder",
+    "enableTaskOrder",
+    "enablePreemptable",
+)
 GATES = ("scheduling.volcano.sh/queue-allocation-gate", "example.com/wait")
 
 
@@ -143,8 +153,7 @@ class SceneBuilder:
         tier = rng.choice(tiers)
         if tier and self.chance(0.3):
             at = rng.randrange(len(tier))
-            flag = rng.choice(["enableJobReady", "enableJobPipelined", "enablePredicate", "enabledAllocatable",
-                               "enableNodeOrder", "enableJobOrder", "enableTaskOrder", "enablePreemptable"])  # fmt: skip
+            flag = rng.choice(FLAGS)
             entry = {"name": tier[at]} if isinstance(tier[at], str) else dict(tier[at])
             tier[at] = entry | {flag: False}
         return tiers
