@@ -47,7 +47,6 @@ def test_the_charts_arguments_are_taken() -> None:
         (["--schedule-perod=1s"], "unknown flag --schedule-perod; did you mean 'schedule-period'?"),
         (["--schedule-period=fast"], "--schedule-period: "),
         (["--leader-elect-lease-duration=5s"], "--leader-elect-lease-duration (5s) must exceed the renew deadline"),
-        (["--with-controllers"], "--with-controllers"),
         (["surplus"], "unexpected argument 'surplus': flags begin with --"),
         (["--log-format=xml"], "--log-format: expected logfmt or json, found 'xml'"),
         (["--kubeconfig=/does/not/exist", "--debug-address="], "cannot reach a cluster by /does/not/exist"),

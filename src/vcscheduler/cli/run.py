@@ -51,8 +51,6 @@ def run(
     problems = options.problems()
     if problems:
         fail("\n".join(problems))
-    if options.with_controllers:
-        fail("--with-controllers is not built yet: run Volcano's controllers beside this scheduler")
     raise typer.Exit(schedule(options, _live_backend()))
 
 

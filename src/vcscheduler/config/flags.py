@@ -121,7 +121,7 @@ _ALL = (
     _flag("seed", "int", "", "seed of --tie-break random"),
     _flag("log-format", "string", "logfmt", "logfmt (key=value) or json"),
     _flag("debug-address", "string", "127.0.0.1:11252", "address of the /debug views; empty: none"),
-    _flag("with-controllers", "bool", "false", "play Volcano's controllers too; not built yet"),
+    _flag("with-controllers", "bool", "false", "play Volcano's controllers too (docs/controllers.md)"),
     _flag(
         "disable-failing-plugins",
         "bool",

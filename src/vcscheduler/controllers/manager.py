@@ -100,13 +100,13 @@ class ControllerManager(EventSink):
         self._thread = threading.Thread(target=self._run, name="controllers", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """What is being written is finished; nothing is begun after that."""
+    def stop(self, timeout: float | None = None) -> None:
+        """What is being written is finished, for so many seconds at most; nothing is begun after that."""
         with self._awake:
             self._stopped = True
             self._awake.notify()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(timeout)
 
     def _run(self) -> None:
         while not self._stopped:

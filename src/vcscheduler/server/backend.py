@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from vcscheduler.cluster.interface import Cluster
+from vcscheduler.cluster.interface import Cluster, EventSink
+from vcscheduler.cluster.object_store import ObjectStore
 from vcscheduler.config import SchedulerOptions
 from vcscheduler.server.leader import LeaseClient
 
@@ -25,6 +26,13 @@ class Backend(Protocol):
 
     @property
     def cluster(self) -> Cluster: ...
+
+    @property
+    def objects(self) -> ObjectStore:
+        """The cluster as controllers see it."""
+
+    def add_listener(self, sink: EventSink) -> None:
+        """Another one who is told everything. To be called before the cluster is started."""
 
     def wait_for_sync(self, timeout: float) -> None:
         """Wait until everything was told.

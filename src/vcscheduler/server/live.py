@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from vcscheduler.cluster.interface import Cluster
+from vcscheduler.cluster.interface import Cluster, EventSink
 from vcscheduler.cluster.live import (
     Access,
     Connection,
@@ -19,6 +19,7 @@ from vcscheduler.cluster.live import (
     Watched,
 )
 from vcscheduler.cluster.live.failures import ApiFailure
+from vcscheduler.cluster.live.objects import LiveObjects
 from vcscheduler.config import SchedulerOptions
 from vcscheduler.server.backend import Gate, NotReady, Unreachable
 from vcscheduler.server.leader import Lease, LeaseClient, LeaseConflict
@@ -35,11 +36,19 @@ class LiveBackend:
         self._access = Access(kubeconfig=options.kubeconfig, server=options.master)
         live = LiveOptions(scheduler_names=options.scheduler_names, watched=_watched(options))
         self._cluster = LiveCluster(self._access, live, gate)
+        self._objects = LiveObjects(self._cluster, gate)
         self._lease_connection: Connection | None = None
 
     @property
     def cluster(self) -> Cluster:
         return self._cluster
+
+    @property
+    def objects(self) -> LiveObjects:
+        return self._objects
+
+    def add_listener(self, sink: EventSink) -> None:
+        self._cluster.add_listener(sink)
 
     def wait_for_sync(self, timeout: float) -> None:
         try:
@@ -93,6 +102,7 @@ def _watched(options: SchedulerOptions) -> Watched:
         workloads=gates.get("WorkLoadSupport", True),
         disruption_budgets=gates.get("PodDisruptionBudgetsSupport", True),
         dynamic_resource_allocation=gates.get("DynamicResourceAllocation"),
+        controllers=options.with_controllers,
     )
 
 

@@ -26,6 +26,7 @@ from enum import Enum
 
 from vcscheduler.cluster.interface import ClusterError, ErrorReason
 from vcscheduler.config import ConfigurationError, ConfigurationFile, SchedulerConfiguration, SchedulerOptions
+from vcscheduler.controllers import ControllerManager
 from vcscheduler.framework.registry import Registry
 from vcscheduler.framework.scheduler import Scheduler
 from vcscheduler.objects import ObjectMeta, Queue, QueueSpec
@@ -97,10 +98,12 @@ class SchedulerProcess:
         self._election_loop: asyncio.AbstractEventLoop | None = None
         self._candidate: asyncio.Task[None] | None = None
         self._leading = threading.Event()
+        self._deciding = threading.Event()
         self.bell = Bell()
         self.endpoints = Endpoints(options, self, level)
         try:
             self.backend: Backend = make_backend(options, self.may_write)
+            self._controllers = self._make_controllers() if options.with_controllers else None
             self.cache = LiveCache(self.backend.cluster, _now, options, self.bell, measure=options.enable_metrics)
         except BaseException:
             self.endpoints.close()
@@ -116,6 +119,17 @@ class SchedulerProcess:
         self.loop = SchedulingLoop(scheduler, self.cache, self.bell, observers, file, deciding=False)
         self._thread = threading.Thread(target=self._decide, name="scheduler", daemon=True)
         self._election_thread = threading.Thread(target=self._run_election, name="election", daemon=True)
+
+    def _make_controllers(self) -> ControllerManager:
+        """Controllers that act only while this process leads and knows all of the cluster."""
+        controllers = ControllerManager(
+            self.backend.objects,
+            _now,
+            self.options.scheduler_names,
+            lambda: self._deciding.is_set() and self.may_write(),
+        )
+        self.backend.add_listener(controllers)
+        return controllers
 
     # --- questions, from any thread -----------------------------------------------------------------------------------
 
@@ -147,6 +161,8 @@ class SchedulerProcess:
         sys.setswitchinterval(_SWITCH_SECONDS)
         self.endpoints.start()
         self._thread.start()
+        if self._controllers is not None:
+            self._controllers.start()
         if self.options.leader_elect:
             self._election_thread.start()
         starter = threading.Thread(target=self._start, name="start", daemon=True)
@@ -190,6 +206,7 @@ class SchedulerProcess:
             self._create_queues()
             if not self._ended.is_set():
                 log.info("scheduling begins")
+                self._deciding.set()
                 self.loop.decide()
         except Exception as error:
             if not self._ended.is_set():
@@ -321,6 +338,8 @@ class SchedulerProcess:
         self._thread.join(_left(due))
         if self._thread.is_alive():
             log.warning("the cycle under way did not end in time")
+        if self._controllers is not None:
+            self._controllers.stop(_left(due))
         drained = end is not _End.ASKED or self.backend.settled(_left(due))
         if not drained:
             log.warning("not all writes were done in time; what is missing is decided again after the next start")

@@ -14,11 +14,23 @@ from concurrent.futures import Future
 from enum import IntEnum
 from typing import TypeVar
 
-from vcscheduler.objects import KubernetesObject, Node, Pod, PodGroup, Queue
+from vcscheduler.objects import (
+    BatchJob,
+    Command,
+    DaemonSet,
+    KubernetesObject,
+    Node,
+    Pod,
+    PodGroup,
+    Queue,
+    VolcanoJob,
+)
 from vcscheduler.objects.scheduling import PodGroupStatus
 
 _GROUP = "scheduling.k8s.io/group-name"
 _FINISHED = ("Succeeded", "Failed")
+_OF_CONTROLLERS = (VolcanoJob, Command, BatchJob, DaemonSet)
+"""Kinds that only our own controllers look at."""
 T = TypeVar("T")
 
 
@@ -39,6 +51,8 @@ class Urgency(IntEnum):
 def urgency_of(old: KubernetesObject | None, new: KubernetesObject | None, scheduler_names: Collection[str]) -> Urgency:
     """How urgent one event is: only `new` = added, both = updated, only `old` = deleted."""
     some = new if new is not None else old
+    if isinstance(some, _OF_CONTROLLERS):
+        return Urgency.NOTED
     if isinstance(some, Pod):
         return _of_pod(old, new, scheduler_names)
     if isinstance(some, PodGroup):

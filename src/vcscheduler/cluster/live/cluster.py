@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from vcscheduler.cluster.interface import Cluster, ClusterError, ErrorReason, EventSink
+from vcscheduler.cluster.interface import Cluster, ClusterError, ErrorReason, EventSink, FanOut
 from vcscheduler.cluster.live.access import ObjectAccess
 from vcscheduler.cluster.live.connection import Access, Connection, ConnectionFailed
 from vcscheduler.cluster.live.decoding import Decoder
@@ -120,6 +120,7 @@ class LiveCluster(Cluster):
         self._reflectors: dict[type[KubernetesObject], Reflector[Any]] = {}
         self._features = Features()
         self._sink: EventSink | None = None
+        self._listeners: list[EventSink] = []
         self._delivering = False
         self._news = False
         self._told: deque[tuple[str, str, str, str, str, str]] = deque()
@@ -136,6 +137,11 @@ class LiveCluster(Cluster):
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
+    def add_listener(self, sink: EventSink) -> None:
+        """Another one who is told everything, after the one that starts the cluster. To be called before that."""
+        assert self._thread is None, "the cluster is started already"
+        self._listeners.append(sink)
+
     def start(self, handler: EventSink) -> None:
         """Connect and begin to watch; `wait_for_sync` tells when everything is known.
 
@@ -143,7 +149,7 @@ class LiveCluster(Cluster):
             ConnectionFailed: there is no way to reach a cluster.
         """
         assert self._thread is None, "a cluster is started once"
-        self._sink = handler
+        self._sink = FanOut((handler, *self._listeners)) if self._listeners else handler
         self._thread = threading.Thread(target=self._run, name="live-cluster", daemon=True)
         self._thread.start()
         self._opened.wait()
@@ -354,9 +360,9 @@ class LiveCluster(Cluster):
     def _uid_of(self, kind: str, namespace: str, name: str) -> str:
         key = f"{namespace}/{name}" if namespace else name
         for cls, reflector in self._reflectors.items():
-            if cls.kind == kind:
-                obj = reflector.objects.get(key)
-                return obj.metadata.uid if obj is not None else ""
+            obj = reflector.objects.get(key) if cls.kind == kind else None
+            if obj is not None:
+                return str(obj.metadata.uid)
         return ""
 
     # --- what the scheduler does --------------------------------------------------------------------------------------
@@ -373,7 +379,7 @@ class LiveCluster(Cluster):
         if time.monotonic() < self._reads_fail_until:
             raise ClusterError(ErrorReason.UNAVAILABLE, "the API server did not answer a moment ago")
         try:
-            return self._wait_for(read_pod(self.access, namespace, name), _READ_SECONDS)
+            return self.wait_for(read_pod(self.access, namespace, name), _READ_SECONDS)
         except ClusterError as error:
             if error.reason in (ErrorReason.UNAVAILABLE, ErrorReason.TIMEOUT):
                 self._reads_fail_until = time.monotonic() + _READ_PAUSE
@@ -418,7 +424,7 @@ class LiveCluster(Cluster):
 
     def create_queue(self, queue: Queue) -> Queue:
         """Waits for the answer; a queue that exists already is as good. For starting up (spec 07 §1.2)."""
-        return self._wait_for(self._create_queue(queue), _CREATE_ATTEMPTS * 2.0)
+        return self.wait_for(self._create_queue(queue), _CREATE_ATTEMPTS * 2.0)
 
     async def _create_queue(self, queue: Queue) -> Queue:
         decoder = Decoder(Queue)
@@ -472,7 +478,12 @@ class LiveCluster(Cluster):
         while told:
             self._recorder.record(*told.popleft())
 
-    def _wait_for(self, work: Coroutine[Any, Any, T], timeout: float) -> T:
+    def wait_for(self, work: Coroutine[Any, Any, T], timeout: float) -> T:
+        """Have the loop do it, from any other thread.
+
+        Raises:
+            ClusterError: it failed, or took too long.
+        """
         assert self._loop is not None, "the cluster is not started"
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:

@@ -8,9 +8,12 @@ from typing import Final
 from urllib.parse import quote
 
 from vcscheduler.objects import (
+    BatchJob,
+    Command,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    DaemonSet,
     DeviceClass,
     HyperNode,
     KubernetesObject,
@@ -33,6 +36,7 @@ from vcscheduler.objects import (
     Service,
     StatefulSet,
     StorageClass,
+    VolcanoJob,
     VolumeAttachment,
 )
 
@@ -94,10 +98,21 @@ _LAST: Final = (Resource(Node, "nodes"), Resource(HyperNode, "hypernodes"), PODG
 """Delivered last at the start, so that what they refer to is known by then."""
 
 
+WORKLOADS: Final = (Resource(ReplicaSet, "replicasets"), Resource(StatefulSet, "statefulsets"))
+CONTROLLED: Final = (
+    Resource(DaemonSet, "daemonsets"),
+    Resource(BatchJob, "jobs"),
+    Resource(VolcanoJob, "jobs"),
+    Resource(Command, "commands"),
+)
+"""What only controllers look at."""
+
+
 @dataclass(frozen=True, slots=True)
 class Watched:
     """The command line's say in what is watched; the defaults are the reference's.
 
+    controllers: also what our own controllers look at.
     dynamic_resource_allocation: None watches claims and slices where the API server serves them.
     """
 
@@ -108,6 +123,7 @@ class Watched:
     workloads: bool = True
     disruption_budgets: bool = True
     dynamic_resource_allocation: bool | None = None
+    controllers: bool = False
 
     def resources(self, served_groups: Iterable[str]) -> list[Resource]:
         """All resources to watch, in the order in which their first objects are delivered.
@@ -123,8 +139,10 @@ class Watched:
             chosen.append(Resource(CSIStorageCapacity, "csistoragecapacities"))
         if self.workloads:
             chosen.append(Resource(ReplicationController, "replicationcontrollers"))
-            chosen.append(Resource(ReplicaSet, "replicasets"))
-            chosen.append(Resource(StatefulSet, "statefulsets"))
+        if self.workloads or self.controllers:
+            chosen.extend(WORKLOADS)
+        if self.controllers:
+            chosen.extend(CONTROLLED)
         if self.disruption_budgets:
             chosen.append(Resource(PodDisruptionBudget, "poddisruptionbudgets"))
         dynamic = self.dynamic_resource_allocation
