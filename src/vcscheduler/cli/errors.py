@@ -22,6 +22,7 @@ _MISTAKES = {
     "vcscheduler.objects": ("ManifestError",),
     "vcscheduler.server.backend": ("Unreachable",),
     "vcscheduler.server.http": ("AddressError",),
+    "vcscheduler.simulator.inquiry": ("UnknownObject",),
     "vcscheduler.simulator.openb": ("TraceError",),
     "vcscheduler.simulator.verify": ("SelectionError",),
 }

@@ -479,6 +479,11 @@ class ExtensionPoints:
     def scorers(self) -> list[NodeScorer]:
         return [r for rules in self._scorers.all for r in rules]
 
+    @property
+    def scorers_by_plugin(self) -> list[tuple[str, list[NodeScorer]]]:
+        """For reports: the scorers with the plugins that they are of."""
+        return self._scorers.named
+
     def add_best_node_fn(self, name: str, fn: Callable[[Task, dict[float, list[Node]]], Node | None]) -> None:
         self._best_node.add(name, fn)
 

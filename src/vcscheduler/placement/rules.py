@@ -189,6 +189,10 @@ class NodeScorer(ABC):
         """As for filters."""
         return task.uid
 
+    def parts(self) -> dict[str, NodeScorer]:
+        """For reports: scorers by name that this one adds up, if it does. Each may be asked alone."""
+        return {}
+
     def kernel_of_class(self, task: Task) -> bool:
         """Whether, for the rest of the session, :meth:`kernel` answers the same for every task of this one's class."""
         return False

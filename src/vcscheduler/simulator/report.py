@@ -35,7 +35,7 @@ def to_plain(outcome: Outcome, ignored: dict[str, int], warnings: list[str]) -> 
         },
         "jobs": [_job(job) for job in outcome.jobs],
         "queues": [_queue(queue) for queue in outcome.queues],
-        "evictions": [_eviction(eviction) for eviction in outcome.evictions],
+        "evictions": [eviction_plain(eviction) for eviction in outcome.evictions],
         "spared": [_spared(each) for each in outcome.spared],
         "refused": [
             {"object": each.obj, "field": each.field, "reason": each.reason, "origin": each.origin}
@@ -118,7 +118,7 @@ def _queue(queue: QueueReport) -> Plain:
     }
 
 
-def _eviction(eviction: Eviction) -> Plain:
+def eviction_plain(eviction: Eviction) -> Plain:
     plain: Plain = {
         "cycle": eviction.cycle,
         "pod": eviction.pod,

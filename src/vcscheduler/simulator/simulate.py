@@ -57,7 +57,7 @@ class Simulation:
     """One cluster and one scheduler.
 
     Args:
-        objects: everything there is.
+        objects: everything there is; an expansion is taken as it is, no webhook or controller is played.
         explain_victims: keep what each victim rule thinks of the pods that are evicted.
         name_nodes: say not only how many nodes a rule refused but which.
 
@@ -67,7 +67,7 @@ class Simulation:
 
     def __init__(
         self,
-        objects: Manifests | list[KubernetesObject],
+        objects: Manifests | list[KubernetesObject] | Expansion,
         configuration: SchedulerConfiguration,
         options: SchedulerOptions,
         registry: Registry,
@@ -75,14 +75,18 @@ class Simulation:
         explain_victims: bool = False,
         name_nodes: bool = False,
     ) -> None:
-        self.expansion: Expansion = expand(objects, scheduler_name=options.scheduler_names[0], hold_job_pods=True)
+        if not isinstance(objects, Expansion):
+            objects = expand(objects, scheduler_name=options.scheduler_names[0], hold_job_pods=True)
+        self.expansion = objects
         created = [obj.metadata.creation_timestamp for obj in self.expansion.objects]
         self._now = max((at for at in created if at is not None), default=_BEGINNING)
         self._options = options
         self._name_nodes = name_nodes
         self.cluster = MemoryCluster(self._clock)
         self.cluster.apply_all(self.expansion.objects)
-        self._held = list(self.expansion.held)
+        self.held: list[HeldPods] = list(self.expansion.held)
+        #: In which cycle each pod was bound.
+        self.bound_in: dict[str, int] = {}
         self._leaving = [
             pod.key
             for pod in self.cluster.objects(Pod)
@@ -130,6 +134,7 @@ class Simulation:
             bindings = self.cluster.bindings()
             leaving = self.cluster.terminating()
             bound.update(bindings)
+            self.bound_in.update(dict.fromkeys(bindings, cycle))
             for key in leaving:
                 bound.pop(key, None)
             if progress is not None:
@@ -144,7 +149,7 @@ class Simulation:
             cluster=self.cluster,
             cache=self.cache,
             expansion=self.expansion,
-            held=self._held,
+            held=self.held,
             scheduler_names=self._options.scheduler_names,
             bound=bound,
             evictions=evicted,
@@ -181,13 +186,13 @@ class Simulation:
                 self.cluster.delete(Pod, key)
         self._leaving = []
         still_held = []
-        for held in self._held:
+        for held in self.held:
             if self._may_start(held):
                 self.cluster.apply_all(held.pods)
                 moved = True
             else:
                 still_held.append(held)
-        self._held = still_held
+        self.held = still_held
         return moved
 
     def _may_start(self, held: HeldPods) -> bool:

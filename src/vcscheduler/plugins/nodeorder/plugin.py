@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -98,6 +98,23 @@ class BatchScores(NodeScorer):
         self._listers = listers
         self._weights = weights
         self._defaults = DefaultSelectors(listers)
+
+    def parts(self) -> dict[str, NodeScorer]:
+        names = {
+            "least": "LeastAllocated",
+            "most": "MostAllocated",
+            "balanced": "BalancedAllocation",
+            "node_affinity": "NodeAffinity",
+            "pod_affinity": "InterPodAffinity",
+            "taints": "TaintToleration",
+            "spread": "PodTopologySpread",
+        }
+        nothing = Weights(**{each.name: 0 for each in fields(Weights)})
+        return {
+            title: BatchScores(self._cluster, self._listers, replace(nothing, **{name: weight}))
+            for name, title in names.items()
+            if (weight := getattr(self._weights, name))
+        }
 
     def scores(self, task: Task, rows: IntArray) -> FloatArray:
         weights, cluster, view = self._weights, self._cluster, self._cluster.view
