@@ -61,6 +61,21 @@ REQUIRED_PERMISSIONS: Final = (
 )
 """In the whole cluster."""
 
+CONTROLLER_PERMISSIONS: Final = (
+    Permission("", ("pods",), ("create", "patch"), "make the pods of Volcano Jobs, note PodGroups on others"),
+    Permission(
+        "", ("persistentvolumeclaims", "services", "configmaps"), ("create",), "what volumes and svc of a Job need"
+    ),
+    Permission(_SCHEDULING, ("podgroups",), ("create", "patch", "delete"), "make PodGroups and remove them"),
+    Permission(_SCHEDULING, ("queues", "queues/status"), ("patch",), "open and close queues"),
+    Permission("batch.volcano.sh", ("jobs",), ("get", *_SEEN, "delete"), "Volcano Jobs, removed after their time"),
+    Permission("batch.volcano.sh", ("jobs/status",), ("patch",), "how Volcano Jobs fare"),
+    Permission("bus.volcano.sh", ("commands",), (*_SEEN, "delete"), "Commands to jobs and queues"),
+    Permission("apps", ("daemonsets",), _SEEN, "annotations of owners of pods"),
+    Permission("batch", ("jobs",), _SEEN, "annotations of owners of pods"),
+)
+"""In the whole cluster, beside the required ones, with ``--with-controllers``."""
+
 LEASE_PERMISSIONS: Final = (
     Permission("coordination.k8s.io", ("leases",), ("get", "create", "update"), "leader election"),
 )
