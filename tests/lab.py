@@ -8,7 +8,7 @@ Pods are called ``<job>-w-<i>`` and ask for 1Gi unless told otherwise, as in the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -32,7 +32,6 @@ ROLE = "volcano.sh/task-spec"
 
 #: Plugin set C0 of spec 03 §11.
 C0 = [["priority", "gang", "conformance"], ["overcommit", "drf", "predicates", "proportion", "nodeorder"]]
-Tiers = list[list[str | dict[str, Any]]]
 
 
 def configuration(
@@ -230,9 +229,6 @@ class Lab:
             for kind, found in self.cluster._objects.items()
             for key, obj in found.items()
         }
-
-
-Build = Callable[[Lab], None]
 
 
 def written(record: CycleRecord) -> bytes:

@@ -27,7 +27,6 @@ from vcscheduler.objects.selectors import label_selector_matches, node_selector_
 U, UU = Code.UNSCHEDULABLE, Code.UNRESOLVABLE
 HOSTNAME = "kubernetes.io/hostname"
 GPU = "nvidia.com/gpu"
-_requests: dict[str, KubeRequest] = {}
 
 
 def request_of(pod: Pod) -> KubeRequest:
