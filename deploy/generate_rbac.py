@@ -10,7 +10,12 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from vcscheduler.cluster.permissions import LEASE_PERMISSIONS, REQUIRED_PERMISSIONS, Permission
+from vcscheduler.cluster.permissions import (
+    CONTROLLER_PERMISSIONS,
+    LEASE_PERMISSIONS,
+    REQUIRED_PERMISSIONS,
+    Permission,
+)
 
 DEPLOY = Path(__file__).parent
 NOTE = "Written by deploy/generate_rbac.py from src/vcscheduler/cluster/permissions.py"
@@ -39,8 +44,11 @@ def _rules(permissions: Iterable[Permission]) -> str:
     return "\n".join(lines)
 
 
-def _role(kind: str, name: str, namespace: str, labels: str, permissions: Iterable[Permission]) -> str:
-    """A role and its binding to the service account; cluster-wide ones have no namespace of their own."""
+def _role(
+    kind: str, name: str, namespace: str, labels: str, permissions: Iterable[Permission], account: str = ""
+) -> str:
+    """A role and its binding to the service account, which has the same name unless `account` is given; cluster-wide
+    ones have no namespace of their own."""
     own = f"  namespace: {namespace}\n" if kind == "Role" else ""
     return f"""apiVersion: rbac.authorization.k8s.io/v1
 kind: {kind}
@@ -61,7 +69,7 @@ metadata:
   name: {name}
 subjects:
 - kind: ServiceAccount
-  name: {name}
+  name: {account or name}
   namespace: {namespace}
 """
 
@@ -71,12 +79,21 @@ def _roles(name: str, namespace: str, labels: str) -> str:
     return f"{cluster}---\n{_role('Role', name, namespace, labels, LEASE_PERMISSIONS)}"
 
 
+def _controllers(name: str, namespace: str, labels: str) -> str:
+    return _role("ClusterRole", f"{name}-controllers", namespace, labels, CONTROLLER_PERMISSIONS, name)
+
+
 def files() -> dict[Path, str]:
     """What each file must hold."""
     return {
         DEPLOY / "kubernetes" / "20-roles.yaml": f"# {NOTE}\n{_roles(NAME, NAMESPACE, LABELS)}",
         DEPLOY / "chart" / "vcscheduler" / "templates" / "roles.yaml": (
             f"{{{{- /* {NOTE} */ -}}}}\n{_roles(CHART_NAME, CHART_NAMESPACE, CHART_LABELS)}"
+        ),
+        DEPLOY / "controllers" / "roles.yaml": f"# {NOTE}\n{_controllers(NAME, NAMESPACE, LABELS)}",
+        DEPLOY / "chart" / "vcscheduler" / "templates" / "controller-roles.yaml": (
+            f"{{{{- /* {NOTE} */ -}}}}\n{{{{- if .Values.controllers }}}}\n"
+            f"{_controllers(CHART_NAME, CHART_NAMESPACE, CHART_LABELS)}{{{{- end }}}}\n"
         ),
     }
 

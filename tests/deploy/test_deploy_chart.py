@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.shipped import CHART, DEPLOY, NAME, NAMESPACE, Manifest, container, one, plain_manifests
+from deploy.shipped import CHART, DEPLOY, NAME, NAMESPACE, Manifest, container, granted, one, plain_manifests
 from deploy.small_helm import manifests, render
 from vcscheduler import __version__
+from vcscheduler.cluster.permissions import CONTROLLER_PERMISSIONS
 from vcscheduler.config import parse_flags
 
 TEXT = "".join(each.read_text() for each in (CHART / "templates").iterdir())
@@ -86,6 +87,18 @@ def test_values_reach_the_deployment() -> None:
 
 def test_the_metrics_service_can_be_left_out() -> None:
     assert "Service" not in {each["kind"] for each in rendered(metrics={"service": False})}
+
+
+def test_controllers_come_with_their_flag_and_permissions() -> None:
+    assert not parse_flags(container(one(rendered(), "Deployment"))["args"]).with_controllers
+    chart = rendered(controllers=True)
+    assert parse_flags(container(one(chart, "Deployment"))["args"]).with_controllers
+    roles = {each["metadata"]["name"]: each for each in chart if each["kind"] == "ClusterRole"}
+    assert granted(roles[f"{NAME}-controllers"]) == set().union(*(each.pairs() for each in CONTROLLER_PERMISSIONS))
+    plain = yaml.safe_load_all((DEPLOY / "controllers" / "roles.yaml").read_text())
+    assert [each["rules"] for each in plain if "rules" in each] == [roles[f"{NAME}-controllers"]["rules"]]
+    accounts = [each["subjects"] for each in chart if each["kind"] == "ClusterRoleBinding"]
+    assert accounts == [[{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}]] * 2
 
 
 def test_each_value_is_used_and_each_used_value_exists() -> None:
