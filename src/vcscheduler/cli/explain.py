@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vcscheduler.cli.errors import fail, reports_mistakes, warn
-from vcscheduler.cli.output import Format, console, print_data, progress
+from vcscheduler.cli.output import Format, console, one_shot, print_data, progress
 
 if TYPE_CHECKING:
     from vcscheduler.objects import Manifests
@@ -67,6 +67,7 @@ def explain(
     from vcscheduler.cli.reading import configuration_of, registry_of
     from vcscheduler.config import SchedulerOptions
 
+    one_shot()
     registry = registry_of(plugins_dir)
     configuration = configuration_of(config, registry)
     options = SchedulerOptions(scheduler_names=tuple(scheduler_name or ("volcano",)), plugins_dir=plugins_dir)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vcscheduler.cli.errors import fail, reports_mistakes, warn
-from vcscheduler.cli.output import Format, console, print_data, progress
+from vcscheduler.cli.output import Format, console, one_shot, print_data, progress
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,6 +44,7 @@ def queues(
     from vcscheduler.config import SchedulerOptions
     from vcscheduler.explain.queues import queue_table
 
+    one_shot()
     registry = registry_of(plugins_dir)
     configuration = configuration_of(config, registry)
     found: list[QueueTable] = []

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vcscheduler.cli.errors import fail, reports_mistakes, warn
-from vcscheduler.cli.output import Format, console, print_data, progress
+from vcscheduler.cli.output import Format, console, leave_without_tidying, one_shot, print_data, progress
 
 if TYPE_CHECKING:
     from vcscheduler.objects import Manifests
     from vcscheduler.simulator.simulate import Progress
 
 _SAMPLING = "Sampling of nodes"
+_MANY = 5000
+"""Objects from which on it takes noticeably long to free them."""
 
 
 class TieBreak(StrEnum):
@@ -85,6 +87,8 @@ def simulate(
     from vcscheduler.cli.reading import configuration_of, registry_of
     from vcscheduler.config import SchedulerOptions
 
+    one_shot()
+
     sampling = (minimum_feasible_nodes, minimum_percentage_nodes_to_find, percentage_nodes_to_find)
     standard = SchedulerOptions()
     options = SchedulerOptions(
@@ -132,6 +136,8 @@ def simulate(
         plain = to_plain(outcome, manifests.ignored, list(dict.fromkeys(warnings)))
         plain["notes"] = notes
         print_data(plain, output)
+    if len(manifests) > _MANY:
+        leave_without_tidying()
 
 
 def _given(value: int | None, otherwise: int) -> int:
