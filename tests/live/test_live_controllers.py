@@ -6,8 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,8 +19,17 @@ import pytest
 from live import api
 from live.api import Document, Refused, wait_until
 from live.place import CONFIGURATION, Place
+from live.proxy import FaultProxy
+from live.test_live_faults import OPTIONS
 from live.test_live_permissions import account
+from vcscheduler.cache.cache import SchedulerCache
+from vcscheduler.cluster.live import LiveCluster, Watched
+from vcscheduler.cluster.live.objects import LiveObjects
 from vcscheduler.cluster.permissions import CONTROLLER_PERMISSIONS, LEASE_PERMISSIONS, REQUIRED_PERMISSIONS
+from vcscheduler.config import SchedulerConfiguration, parse_configuration
+from vcscheduler.controllers import ControllerManager
+from vcscheduler.framework.registry import Registry
+from vcscheduler.framework.scheduler import Scheduler
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
@@ -211,3 +224,45 @@ def test_bare_pods_and_pods_of_replica_sets_get_groups_and_queues_are_opened(gov
         f"podgroup-{uid}": (2, "default"),
         f"podgroup-{bare}": (1, "gold"),
     }
+
+
+def test_jobs_come_to_their_end_through_faults_at_random(place: Place) -> None:
+    place.nodes(4)
+    proxy = FaultProxy(place.plane.url, place.plane.ca, seed=1)
+    proxy.start()
+    options = replace(OPTIONS, watched=Watched(controllers=True))
+    woken = threading.Event()
+    cluster = LiveCluster(place.access(server=proxy.url), options, wakeup=woken.set)
+    controllers = ControllerManager(LiveObjects(cluster, lambda: True), leads=lambda: cluster.synced)
+    cluster.add_listener(controllers)
+    scheduler = Scheduler(SchedulerCache(cluster, lambda: datetime.now(UTC)), _configuration())
+    try:
+        cluster.wait_for_sync(30.0)
+        controllers.start()
+        proxy.budget = 300
+        names = [f"j{number}" for number in range(10)]
+        for name in names:
+            place.api.create(JOBS, job(name, ends_as="Succeeded"))
+        end = time.monotonic() + 120.0
+        while [each for each in names if phase(place, each) != "Completed"]:
+            assert time.monotonic() < end, {each: status(place, each) for each in names}
+            woken.clear()
+            scheduler.run_once()
+            woken.wait(0.1)
+        proxy.budget = 0
+        wait_until(lambda: not place.api.items(place.groups_path), "PodGroups to go")
+        wanted = {f"{name}-{pod}" for name in names for pod in ("ps-0", "worker-0", "worker-1", "worker-2")}
+        assert {each["metadata"]["name"] for each in place.pods()} == wanted
+        assert {(found.get("retryCount", 0), found["succeeded"]) for found in (status(place, n) for n in names)} == {
+            (0, 4)
+        }
+        print(f"{proxy.injected} faults in {proxy.requests} requests: {dict(sorted(proxy.faults.items()))}")
+    finally:
+        controllers.stop()
+        cluster.stop()
+        proxy.stop()
+        place.api.delete(JOBS)
+
+
+def _configuration() -> SchedulerConfiguration:
+    return parse_configuration(CONFIGURATION, known_actions=Registry.default().action_names).configuration

@@ -34,7 +34,7 @@ from vcscheduler.objects import ConfigMap, KubernetesObject, Pod, Service, to_ma
 
 T = TypeVar("T")
 
-_IN_FLIGHT: Final = 8
+_IN_FLIGHT: Final = 16
 _SECONDS: Final = 30.0
 _SECONDS_PER_WRITE: Final = 0.05
 _THROTTLED_ATTEMPTS: Final = 4
