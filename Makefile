@@ -4,13 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test lint types imports unit bench setup clean
+.PHONY: help demo test test-live soak lint types imports unit bench setup clean
 
 help:
-	@echo "make demo    schedule the example platform in memory and print what came of it"
-	@echo "make test    lint, types, import rules and tests"
-	@echo "make bench   the measured scenarios (SCENARIOS='A B' for some of them)"
-	@echo "make clean   remove the virtual environment and caches"
+	@echo "make demo       schedule the example platform in memory and print what came of it"
+	@echo "make test       lint, types, import rules and tests"
+	@echo "make test-live  tests against a real API server (needs Go, or its programs in KUBEBUILDER_ASSETS)"
+	@echo "make soak       the live test of faults, five times as long"
+	@echo "make bench      the measured scenarios (SCENARIOS='A B' for some of them)"
+	@echo "make clean      remove the virtual environment and caches"
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("vcscheduler needs Python 3.11 or newer, this is " + sys.version.split()[0])'
@@ -37,6 +39,16 @@ imports: setup
 
 unit: setup
 	$(BIN)/pytest -n auto
+
+# Against a real API server, found by KUBEBUILDER_ASSETS or built with Go; without either it says so and skips.
+test-live: setup
+	@tools=$$($(BIN)/python tests/live/tools.py); status=$$?; \
+	if [ $$status -eq 3 ]; then echo "live tests are skipped"; exit 0; fi; \
+	if [ $$status -ne 0 ]; then exit $$status; fi; \
+	KUBEBUILDER_ASSETS=$$tools VCSCHEDULER_LIVE=1 $(BIN)/pytest tests/live $(LIVE_TESTS)
+
+soak:
+	VCSCHEDULER_FAULTS=10000 $(MAKE) test-live LIVE_TESTS="-k faults -s"
 
 bench: setup
 	$(BIN)/vcscheduler bench $(SCENARIOS)

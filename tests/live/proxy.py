@@ -50,6 +50,10 @@ class FaultProxy:
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fault-proxy", daemon=True)
+        self._held = threading.Event()
+        self._held.set()
+        self._expired = False
+        self._watches: dict[int, web.Request] = {}
         self._session: aiohttp.ClientSession | None = None
         self._runner: web.AppRunner | None = None
 
@@ -99,6 +103,21 @@ class FaultProxy:
         self.faults[fault] += 1
         return fault
 
+    def hold(self) -> None:
+        """Cut all watches and let no new one through."""
+        self._held.clear()
+        self._loop.call_soon_threadsafe(self._cut_watches)
+
+    def release(self, expired: bool) -> None:
+        """Let watches through again; those that resume are first told that their version is too old."""
+        self._expired = expired
+        self._held.set()
+
+    def _cut_watches(self) -> None:
+        for request in list(self._watches.values()):
+            if request.transport is not None:
+                request.transport.abort()
+
     async def _pause(self) -> None:
         await asyncio.sleep(self._random.random() * self._longest_delay)
 
@@ -106,6 +125,7 @@ class FaultProxy:
         self.requests += 1
         try:
             if request.query.get("watch"):
+                self._watches[id(request)] = request
                 return await self._watch(request)
             return await self._plain(request)
         except _Cut:
@@ -114,6 +134,8 @@ class FaultProxy:
             raise
         except aiohttp.ClientError as error:
             return web.Response(status=502, text=str(error))
+        finally:
+            self._watches.pop(id(request), None)
 
     async def _plain(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
@@ -155,6 +177,10 @@ class FaultProxy:
         return web.json_response(document, status=code, headers=headers)
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
+        while not self._held.is_set():
+            await asyncio.sleep(0.02)
+        if self._expired and "sendInitialEvents" not in request.query:
+            return web.json_response({"kind": "Status", "code": 410, "reason": "Expired"}, status=410)
         fault = self._draws("watch refused", "watch expired", "watch delayed")
         if fault == "watch refused":
             return self._status(self._random.choice((429, 500, 503)))

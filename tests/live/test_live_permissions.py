@@ -14,7 +14,7 @@ import yaml
 from live import api
 from live.api import Document, Refused, wait_until
 from live.place import CONFIGURATION, Place
-from vcscheduler.cluster.live import Access, ConnectionFailed, LiveOptions, NotSynced, Watched
+from vcscheduler.cluster.live import Access, ConnectionFailed, LiveOptions, NotSynced, Watched, WatchTiming
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
@@ -134,7 +134,8 @@ def test_a_definition_that_is_missing_is_named_and_may_come_later(place: Place) 
 
     wait_until(is_gone, "the definition to go")
     try:
-        with place.connected(options=LiveOptions(watched=Watched(node_shards=True))) as conductor:
+        options = LiveOptions(watched=Watched(node_shards=True), timing=WatchTiming(last_retry=0.5))
+        with place.connected(options=options) as conductor:
             with pytest.raises(NotSynced, match=rf"{name}: the server does not have it; install the Custom") as caught:
                 conductor.sync(timeout=8.0)
             assert len(str(caught.value).splitlines()) == 2

@@ -81,7 +81,14 @@ def main() -> int:
             print("neither Go nor the programs of a control plane are here (see KUBEBUILDER_ASSETS)", file=sys.stderr)
             return NOT_AVAILABLE
         folder = cache_folder()
-        build(folder)
+        try:
+            build(folder)
+        except subprocess.CalledProcessError as error:
+            print(
+                f"building the control plane failed: {' '.join(error.cmd[:2])} ended with {error.returncode}",
+                file=sys.stderr,
+            )
+            return 1
     print(folder)
     return 0
 
