@@ -124,35 +124,45 @@ def _event_of(old: Pod | None, new: Pod, view: JobView | None) -> str:
 
 
 def _task_is_complete(pod: Pod, view: JobView | None) -> bool:
-    task = _task_of(pod, view)
+    task = _task_with_policies(pod, view)
     if task is None or view is None:
         return False
-    done = sum(each.status.phase == "Succeeded" for each in _pods_of(task, view))
+    done = 0
+    # The youngest first: as a rule one of them still runs, and the look is over.
+    for each in reversed(view.pods.values()):
+        if each.metadata.annotations.get(keys.TASK_SPEC) == task.name:
+            if each.status.phase != "Succeeded":
+                return False
+            done += 1
     return done >= task.replicas
 
 
 def _task_gave_up(pod: Pod, view: JobView | None) -> bool:
     """Whether the containers of a task's pods were restarted as often as the task allows."""
-    task = _task_of(pod, view)
+    if not _restarts(pod):
+        return False
+    task = _task_with_policies(pod, view)
     if task is None or view is None or task.max_retry == _NO_LIMIT:
         return False
     restarts = sum(
-        status.restart_count
-        for each in _pods_of(task, view)
-        if not is_over(each) and not is_leaving(each)
-        for status in (*each.status.init_container_statuses, *each.status.container_statuses)
+        _restarts(each)
+        for each in view.pods.values()
+        if each.metadata.annotations.get(keys.TASK_SPEC) == task.name and not is_over(each) and not is_leaving(each)
     )
     return restarts >= (task.max_retry or _DEFAULT_TASK_RETRY)
 
 
-def _task_of(pod: Pod, view: JobView | None) -> TaskSpec | None:
-    name = pod.metadata.annotations.get(keys.TASK_SPEC, "")
-    tasks = view.job.spec.tasks if view is not None else []
-    return next((task for task in tasks if task.name == name), None)
+def _restarts(pod: Pod) -> int:
+    status = pod.status
+    return sum(each.restart_count for each in (*status.init_container_statuses, *status.container_statuses))
 
 
-def _pods_of(task: TaskSpec, view: JobView) -> list[Pod]:
-    return [pod for pod in view.pods.values() if pod.metadata.annotations.get(keys.TASK_SPEC) == task.name]
+def _task_with_policies(pod: Pod, view: JobView | None) -> TaskSpec | None:
+    """The pod's task, unless nobody asks what becomes of it as a whole: to look at all pods with each pod is dear."""
+    if view is None:
+        return None
+    name, spec = pod.metadata.annotations.get(keys.TASK_SPEC, ""), view.job.spec
+    return next((task for task in spec.tasks if task.name == name and (task.policies or spec.policies)), None)
 
 
 def _exit_code(pod: Pod) -> int:

@@ -7,7 +7,7 @@ of an older version are known to be on their way out; pods of a part that restar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeAlias
@@ -70,7 +70,7 @@ class JobView:
 
     stored: VolcanoJob
     job: VolcanoJob
-    pods: Mapping[str, Pod]
+    pods: dict[str, Pod]
     pod_group: PodGroup | None
 
 
