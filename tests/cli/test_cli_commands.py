@@ -213,6 +213,7 @@ def test_config_check_is_content_with_warnings(tmp_path: Path) -> None:
     file = tmp_path / "a.conf"
     file.write_text(
         'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: binpack\n    arguments: {binpack.wieght: 3}\n'
+        "  - name: gang\n  - name: predicates\n"
     )
     done = run("config", "check", file, "-o", "json")
     assert done.returncode == 0
@@ -223,9 +224,10 @@ def test_config_check_is_content_with_warnings(tmp_path: Path) -> None:
 
 def test_config_check_reads_arguments_of_actions_and_numbers() -> None:
     text = (
-        'actions: "allocate"\n'
+        'actions: "enqueue, allocate"\n'
         "configurations:\n- name: allocate\n  arguments: {predicateErrorCacheEnable: maybe}\n"
         "tiers:\n- plugins:\n  - name: overcommit\n    arguments: {overcommit-factor: high}\n"
+        "  - name: gang\n  - name: predicates\n"
     )
     lines = run("config", "check", "-", stdin=text.encode()).stdout.decode().splitlines()
     assert lines[0].startswith("<stdin>:4:42: warning: configurations[0].arguments.predicateErrorCacheEnable: ")

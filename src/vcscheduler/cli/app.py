@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from vcscheduler.cli import bench, config, explain, queues, run, simulate, verify, version
+from vcscheduler.cli import bench, config, explain, queues, run, simulate, snapshot, verify, version
 
 app = typer.Typer(
     name="vcscheduler",
@@ -18,6 +18,7 @@ app.command("run", context_settings=run.CONTEXT_SETTINGS)(run.run)
 app.command("simulate")(simulate.simulate)
 app.command("explain")(explain.explain)
 app.command("queues")(queues.queues)
+app.command("snapshot")(snapshot.snapshot)
 app.command("verify")(verify.verify)
 app.command("bench")(bench.bench)
 app.add_typer(config.app, name="config")
