@@ -19,6 +19,8 @@ from vcscheduler.cluster.interface import ClusterError, ErrorReason
 from vcscheduler.cluster.live import Access, LiveCluster, LiveOptions, WriterLimits
 from vcscheduler.objects import (
     Condition,
+    ObjectReference,
+    PersistentVolume,
     PersistentVolumeClaim,
     Pod,
     PodGroup,
@@ -340,3 +342,28 @@ def test_more_writes_than_there_is_room_for_wait_and_are_then_refused(place: Pla
         assert cluster.settled(10.0)
         assert not cluster.saturated
     assert len(place.bound()) == 30 - len(refused)
+
+
+def test_a_volume_is_reserved_for_a_claim_and_keeps_its_source(place: Place) -> None:
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "x",
+        "nfs": {"server": "files", "path": "/a"},
+    }
+    volumes = "/api/v1/persistentvolumes"
+    place.api.create(volumes, {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": spec})
+    try:
+        with connected(place) as (cluster, sink):
+            old = cluster.objects(PersistentVolume)[0]
+            new = copy(old)
+            new.spec = copy(old.spec)
+            new.spec.claim_ref = ObjectReference(kind="PersistentVolumeClaim", namespace="default", name="c", uid="1")
+            cluster.update_volume(new)
+            assert cluster.settled(10.0)
+            assert sink.refusals == []
+        stored = place.api.get(f"{volumes}/v")["spec"]
+        assert stored["claimRef"]["name"] == "c"
+        assert stored["nfs"] == {"server": "files", "path": "/a"}
+    finally:
+        place.api.delete(f"{volumes}/v")

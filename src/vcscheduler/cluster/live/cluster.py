@@ -286,6 +286,8 @@ class LiveCluster(Cluster):
             new = self._queues.shown(new)
         elif new is None and isinstance(old, PodGroup):
             self._pod_groups.gone(old.key)
+        elif new is None and isinstance(old, Pod):
+            self._read_back.pop(old.key, None)
         elif new is None and isinstance(old, Queue):
             self._queues.gone(old.key)
         if self._delivering:
@@ -339,7 +341,7 @@ class LiveCluster(Cluster):
         )
 
     def pod_refused(self, pod: Pod, error: ClusterError, stored: Pod | None, known: bool) -> None:
-        if known:
+        if known and pod.key in self._reflectors[Pod].objects:
             self._read_back[pod.key] = (pod.metadata.uid, stored)
         self._refuse(pod, error)
 
@@ -373,9 +375,8 @@ class LiveCluster(Cluster):
         read = self._read_back.pop(key, None)
         if read is not None:
             uid, stored = read
-            if known is not None and (stored is None or _is_later(known, stored)) and known.metadata.uid != uid:
-                return known
-            return known if stored is not None and known is not None and _is_later(known, stored) else stored
+            is_later = known is not None and (known.metadata.uid != uid if stored is None else _is_later(known, stored))
+            return known if is_later else stored
         if time.monotonic() < self._reads_fail_until:
             raise ClusterError(ErrorReason.UNAVAILABLE, "the API server did not answer a moment ago")
         try:

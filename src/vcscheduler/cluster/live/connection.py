@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
@@ -85,6 +86,7 @@ class Connection:
         self._session: aiohttp.ClientSession | None = None
         self._watch_session: aiohttp.ClientSession | None = None
         self._base = ""
+        self._proxy: str | None = None
         self._loaded_at = 0.0
         self._reloading = asyncio.Lock()
 
@@ -96,6 +98,7 @@ class Connection:
         """
         self._configuration = await self._load()
         self._base = (self._access.server or self._configuration.host).rstrip("/")
+        self._proxy = self._configuration.proxy or _proxy_of_environment(self._base)
         self._ssl = _tls(self._configuration)
         self._session = self._new_session(self._limit)
         self._watch_session = self._new_session(0)
@@ -116,7 +119,6 @@ class Connection:
             headers={"User-Agent": self._access.user_agent, "Accept": JSON, "Accept-Encoding": "identity"},
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=True,
             read_bufsize=2**20,
         )
 
@@ -202,7 +204,7 @@ class Connection:
                 data=body,
                 headers=headers,
                 timeout=limits,
-                proxy=configuration.proxy,
+                proxy=self._proxy,
                 server_hostname=configuration.tls_server_name,
                 allow_redirects=False,
             ) as response:
@@ -233,7 +235,7 @@ class Connection:
                 self._url(path, query),
                 headers=await self._headers(None),
                 timeout=limits,
-                proxy=self._configuration.proxy,
+                proxy=self._proxy,
                 server_hostname=self._configuration.tls_server_name,
                 allow_redirects=False,
             ) as response:
@@ -260,6 +262,14 @@ def _tls(configuration: _Configuration) -> ssl.SSLContext | None:
         return cast(ssl.SSLContext, RESTClientObject(configuration).ssl_context)
     except (OSError, ssl.SSLError, ValueError) as error:
         raise ConnectionFailed(f"the TLS settings for {configuration.host} cannot be used: {error}") from error
+
+
+def _proxy_of_environment(server: str) -> str | None:
+    """What HTTPS_PROXY, HTTP_PROXY and NO_PROXY say. Asked once: aiohttp's own way asks in threads, at each request."""
+    address = URL(server)
+    if address.host is None or proxy_bypass(address.host):
+        return None
+    return getproxies().get(address.scheme)
 
 
 def query_of(parameters: Mapping[str, str]) -> str:
