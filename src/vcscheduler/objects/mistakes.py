@@ -20,6 +20,7 @@ from vcscheduler.objects.pod import Container, PodSpec
 
 _MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL)
 _TYPES: Final = re.compile(r"Expected `(?P<expected>[^`]*)`, got `(?P<got>[^`]*)`")
+_WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 _WORDS: Final = {
@@ -56,7 +57,7 @@ def invalid_field(error: msgspec.ValidationError, value: object) -> InvalidField
         message += "; put it in quotes (unquoted y, n, yes, no, on and off mean true and false)"
     elif expected == ["str"] and isinstance(found, int | float):
         message += f'; put it in quotes: "{shown}"'
-    elif expected[0] == "int" and isinstance(found, str) and found.strip().lstrip("-").isdigit():
+    elif expected[0] == "int" and isinstance(found, str) and _WHOLE.fullmatch(found.strip()):
         message += f"; write it without quotes: {found.strip()}"
     return InvalidField(path, message)
 

@@ -179,6 +179,9 @@ class _Reader:
         )
         items = value.get("items")
         if kind.endswith("List") and (isinstance(items, list) or kind == "List"):
+            if items is not None and not isinstance(items, list):
+                wrong = InvalidField(("items",), f"found {show_value(items)}, allowed is a list")
+                raise self._error(origin, wrong, locate)
             for index, item in enumerate(items or ()):
                 self._read_value(document, item, (*prefix, "items", index), _item_kind(version, kind))
             return

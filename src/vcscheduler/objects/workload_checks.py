@@ -58,6 +58,8 @@ _JOB_PHASES: Final = (
     "Failed",
 )
 _TOPOLOGY_POLICIES: Final = ("none", "best-effort", "restricted", "single-numa-node")
+_MOST_PODS: Final = 1_000_000
+"""Pods that one workload may ask for: all of them are made in memory, and a slip of the finger must not fill it."""
 
 
 def check_template(path: Path, template: PodTemplateSpec) -> None:
@@ -76,6 +78,8 @@ def check_volcano_job(job: VolcanoJob) -> None:
     _check_dependencies((*path, "tasks"), spec.tasks)
     checks.at_least((*path, "minAvailable"), spec.min_available)
     total = sum(task.replicas for task in spec.tasks)
+    if total > _MOST_PODS:
+        raise InvalidField((*path, "tasks"), f"all together have {total} replicas, allowed are at most {_MOST_PODS}")
     if spec.min_available > total:
         raise InvalidField(
             (*path, "minAvailable"),
@@ -101,7 +105,7 @@ def check_volcano_job(job: VolcanoJob) -> None:
 
 def _check_task(path: Path, task: TaskSpec) -> None:
     checks.dns_label((*path, "name"), task.name)
-    checks.at_least((*path, "replicas"), task.replicas)
+    checks.at_least((*path, "replicas"), task.replicas, 0, _MOST_PODS)
     checks.at_least((*path, "minAvailable"), task.min_available)
     if task.min_available is not None and task.min_available > task.replicas:
         raise InvalidField(
@@ -179,7 +183,7 @@ def check_batch_job(job: BatchJob) -> None:
 
 
 def _check_batch_job_spec(path: Path, spec: BatchJobSpec) -> None:
-    checks.at_least((*path, "parallelism"), spec.parallelism)
+    checks.at_least((*path, "parallelism"), spec.parallelism, 0, _MOST_PODS)
     checks.at_least((*path, "completions"), spec.completions)
     checks.at_least((*path, "backoffLimit"), spec.backoff_limit)
     checks.at_least((*path, "activeDeadlineSeconds"), spec.active_deadline_seconds)
@@ -196,7 +200,7 @@ def check_cron_job(job: CronJob) -> None:
 
 
 def check_replicated(obj: Deployment | ReplicaSet | StatefulSet) -> None:
-    checks.at_least(("spec", "replicas"), obj.spec.replicas)
+    checks.at_least(("spec", "replicas"), obj.spec.replicas, 0, _MOST_PODS)
     checks.label_selector(("spec", "selector"), obj.spec.selector)
     check_template(("spec", "template"), obj.spec.template)
 
@@ -216,6 +220,6 @@ def check_daemon_set(obj: DaemonSet) -> None:
 
 
 def check_replication_controller(obj: ReplicationController) -> None:
-    checks.at_least(("spec", "replicas"), obj.spec.replicas)
+    checks.at_least(("spec", "replicas"), obj.spec.replicas, 0, _MOST_PODS)
     if obj.spec.template is not None:
         check_template(("spec", "template"), obj.spec.template)
