@@ -45,9 +45,11 @@ ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": Tr
 SUBDOMAIN: Schema = {"maxLength": 253, "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"}
 NAME: Schema = {"maxLength": 253}
 COUNT: Schema = {"minimum": 0}
+ANY_SIZE: Schema = {"format": None}
+"""Not bound to 32 bits, as integers are otherwise."""
 TOPOLOGY: dict[str, Schema] = {
     "networkTopology.mode": {"enum": ["hard", "soft"], "default": "hard"},
-    "networkTopology.highestTierAllowed": COUNT,
+    "networkTopology.highestTierAllowed": COUNT | ANY_SIZE,
     "networkTopology.highestTierName": NAME,
 }
 EVENTS = ["*", "PodPending", "PodRunning", "PodFailed", "PodEvicted", "Unknown", "TaskCompleted", "OutOfSync"]
@@ -189,7 +191,7 @@ DEFINITIONS = [
             ("Age", ".metadata.creationTimestamp", "date"),
         ],
         rules={
-            "spec.tier": COUNT,
+            "spec.tier": COUNT | ANY_SIZE,
             "spec.tierName": NAME,
             "spec.members": {"minItems": 1},
             "spec.members[].type": {"enum": ["Node", "HyperNode"]},
@@ -220,7 +222,10 @@ DEFINITIONS = [
         Numatopology,
         "numatopologies",
         ["numatopo"],
-        rules={f"spec.cpuDetail{{}}.{name}": COUNT for name in ("numa", "socket", "core")},
+        rules={
+            "spec.numares{}.capacity": ANY_SIZE,
+            **{f"spec.cpuDetail{{}}.{name}": COUNT | ANY_SIZE for name in ("numa", "socket", "core")},
+        },
     ),
     Definition(
         NodeShard,
@@ -297,7 +302,7 @@ class Writer:
         schema = self._bare(info, path)
         if path in self._definition.rules:
             self._unused.discard(path)
-            schema = schema | self._definition.rules[path]
+            schema = {k: v for k, v in (schema | self._definition.rules[path]).items() if v is not None}
         return schema
 
     def _bare(self, info: mi.Type, path: str) -> Schema:

@@ -156,4 +156,5 @@ def test_a_plugin_that_fails_when_it_opens_is_named(tmp_path: Path) -> None:
         "        raise ValueError('not today')\n"
     )
     conf.write_text('actions: "allocate"\ntiers: [{plugins: [{name: touchy}]}]\n')
-    fails(["simulate", node, "--plugins-dir", plugins, "--config", conf], "plugin touchy failed to open: ValueError: not today")
+    expected = "plugin touchy failed to open: ValueError: not today"
+    fails(["simulate", node, "--plugins-dir", plugins, "--config", conf], expected)

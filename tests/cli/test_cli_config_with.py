@@ -27,7 +27,9 @@ def queue(name: str, spec: str) -> str:
 
 
 def job(queue: str) -> str:
-    return f"apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {{name: g}}\nspec: {{queue: {queue}}}\n"
+    return (
+        f"apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {{name: g}}\nspec: {{queue: {queue}}}\n"
+    )
 
 
 def check(config: str, *documents: str) -> list[str]:
@@ -68,7 +70,9 @@ def test_one_warning(config: str, documents: list[str], begins: str, words: list
 
 
 def test_queues_that_add_up_get_no_warning() -> None:
-    below = [queue(n, "parent: p, deserved: {cpu: 4}, guarantee: {resource: {cpu: 1}}, capability: {cpu: 8}") for n in "ab"]
+    below = [
+        queue(n, "parent: p, deserved: {cpu: 4}, guarantee: {resource: {cpu: 1}}, capability: {cpu: 8}") for n in "ab"
+    ]
     assert check(TREE, NODE, PARENT, *below, job("a")) == []
 
 
@@ -82,7 +86,14 @@ def test_places_are_those_of_the_field_in_yaml_and_in_a_list(tmp_path: Path) -> 
     conf, yaml, dump = tmp_path / "s.conf", tmp_path / "q.yaml", tmp_path / "dump.json"
     conf.write_text(FLAT)
     yaml.write_text(NODE + "---\n" + queue("q", "weight: 4, deserved: {cpu: 1}"))
-    items = [{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "r"}, "spec": {"weight": 2, "deserved": {"cpu": "1"}}}]
+    items = [
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": "r"},
+            "spec": {"weight": 2, "deserved": {"cpu": "1"}},
+        }
+    ]
     dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1))
     lines = run("config", "check", conf, "--with", yaml, "--with", dump).stdout.decode().splitlines()
     assert lines[0].startswith(f"{yaml}:9:8: warning: Queue q: spec.weight: ")

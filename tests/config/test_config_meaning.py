@@ -59,9 +59,16 @@ FULL = "'enqueue, allocate, preempt, reclaim'"
     [
         default_text(),
         conf(FULL, ALL),
-        conf("'enqueue, allocate, preempt'", "{name: priority}, {name: gang}", "{name: drf, enablePreemptable: false}, {name: predicates}, {name: proportion}"),
+        conf(
+            "'enqueue, allocate, preempt'",
+            "{name: priority}, {name: gang}",
+            "{name: drf, enablePreemptable: false}, {name: predicates}, {name: proportion}",
+        ),
         conf("'enqueue, allocate, shuffle'", ALL + ", {name: rescheduling}"),
-        conf("'enqueue, allocate, gangpreempt, gangreclaim'", "{name: priority}, {name: gang}, {name: capacity}, {name: predicates}"),
+        conf(
+            "'enqueue, allocate, gangpreempt, gangreclaim'",
+            "{name: priority}, {name: gang}, {name: capacity}, {name: predicates}",
+        ),
     ],
 )
 def test_sound_configurations_get_no_warning(text: str) -> None:
@@ -125,9 +132,14 @@ def test_the_table_says_what_plugins_register(name: str) -> None:
 
 
 def test_drf_has_a_say_in_reclaim_only_with_hierarchy() -> None:
-    tiers = ("{name: priority}, {name: gang}, {name: predicates}", "{name: capacity}", "{name: drf%s, enablePreemptable: false}")
+    tiers = (
+        "{name: priority}, {name: gang}, {name: predicates}",
+        "{name: capacity}",
+        "{name: drf%s, enablePreemptable: false}",
+    )
     plain, hierarchy = (
-        check(conf("'enqueue, allocate, reclaim'", *tiers[:2], tiers[2] % more)) for more in ("", ", enableHierarchy: true")
+        check(conf("'enqueue, allocate, reclaim'", *tiers[:2], tiers[2] % more))
+        for more in ("", ", enableHierarchy: true")
     )
     assert not [line for line in plain if "drf is not asked" in line]
     assert [line for line in hierarchy if "drf is not asked about victims of reclaim" in line]

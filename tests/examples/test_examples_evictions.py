@@ -21,13 +21,9 @@ def simulate(name: str, edit: tuple[str, str] = ("", "")) -> Outcome:
     folder = EXAMPLES / name
     registry = Registry.default()
     text = (folder / "volcano-scheduler.conf").read_text().replace(*edit)
-    parsed = parse_configuration(
-        text, known_actions=registry.action_names, known_plugins=registry.plugin_names
-    )
+    parsed = parse_configuration(text, known_actions=registry.action_names, known_plugins=registry.plugin_names)
     manifests = read_manifests(sorted(folder.glob("*.yaml")))
-    return Simulation(
-        manifests, parsed.configuration, SchedulerOptions(), registry, explain_victims=True
-    ).run()
+    return Simulation(manifests, parsed.configuration, SchedulerOptions(), registry, explain_victims=True).run()
 
 
 def rule(eviction: Eviction) -> list[tuple[str, str]]:

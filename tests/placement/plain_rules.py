@@ -80,9 +80,7 @@ class PlainSpread:
 
     def __init__(self, world: World, task: Task) -> None:
         self.pod = task.pod
-        self.hard = [
-            c for c in self.pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"
-        ]
+        self.hard = [c for c in self.pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
         self.counts: list[Counter[str]] = []
         selector = self.pod.spec.node_selector
         for c in self.hard:

@@ -39,9 +39,7 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 GPU = "nvidia.com/gpu"
 
 
-def quantities(
-    cpu: object = None, memory: object = None, gpu: object = None, **other: object
-) -> dict[str, str]:
+def quantities(cpu: object = None, memory: object = None, gpu: object = None, **other: object) -> dict[str, str]:
     """A resource list; keyword ``ephemeral_storage`` stands for ``ephemeral-storage``."""
     named = {"cpu": cpu, "memory": None if memory is None else f"{memory}Gi", GPU: gpu}
     named |= {name.replace("_", "-"): value for name, value in other.items()}
@@ -79,9 +77,7 @@ class FakeCache:
     def evict(self, task: Task, reason: str) -> str | None:
         return None
 
-    def record_event(
-        self, kind: str, namespace: str, name: str, type: str, reason: str, message: str
-    ) -> None:
+    def record_event(self, kind: str, namespace: str, name: str, type: str, reason: str, message: str) -> None:
         self.events.append((f"{namespace}/{name}", type, reason, message))
 
 
@@ -200,9 +196,7 @@ class Cluster:
                 creation_timestamp=self.now,
             ),
             spec=PodSpec(
-                containers=[
-                    Container(name="c", resources=ResourceRequirements(requests=quantities(**requests)))
-                ],
+                containers=[Container(name="c", resources=ResourceRequirements(requests=quantities(**requests)))],
                 priority=priority,
                 priority_class_name=priority_class,
                 scheduling_gates=[PodSchedulingGate(name=g) for g in gates],

@@ -117,10 +117,7 @@ def test_victims_in_eviction_order_while_their_queue_exceeds_deserved() -> None:
     ssn.explaining_victims = True
     victims = ssn.reclaimable(reclaimer, [held["bg"], c1, held["b3"], held["b1"], held["b2"]])
     assert names(victims) == ["b1", "b2", "c2"]
-    figures = (
-        "queue qb holds cpu 12, memory 8Gi, nvidia.com/gpu 1 "
-        "and deserves cpu 12, memory 20Gi, nvidia.com/gpu 3"
-    )
+    figures = "queue qb holds cpu 12, memory 8Gi, nvidia.com/gpu 1 and deserves cpu 12, memory 20Gi, nvidia.com/gpu 3"
     assert {t.name: why for _, _, t, allowed, why in ssn.victim_notes if not allowed} == {
         "b3": f"its queue is within deserved in everything that it uses ({figures})",
         "bg": f"it uses nothing that the reclaimer asks for ({figures})",
@@ -461,10 +458,7 @@ def test_a_task_that_may_get_in_reserves_its_place_for_the_session() -> None:
     queue = c.queue("q", capability={"cpu": 4})
     job = c.job("j")
     gate = QUEUE_ALLOCATION_GATE
-    gated = [
-        c.task(job, name, PENDING, annotations={gate: "true"}, gates=[gate], cpu=2)
-        for name in ("a", "b", "c")
-    ]
+    gated = [c.task(job, name, PENDING, annotations={gate: "true"}, gates=[gate], cpu=2) for name in ("a", "b", "c")]
     ssn = gated_session(c)
     assert plugin(ssn).accounts["q"].reserved == {}
     assert [ssn.allocatable(queue, t) for t in gated] == [True, True, False]

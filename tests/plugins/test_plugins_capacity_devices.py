@@ -60,9 +60,7 @@ def uses(
     role: str = "",
 ) -> Task:
     task = c.task(job, name, status, node=node, role=role, cpu=1)
-    task.pod.spec.resource_claims = [
-        PodResourceClaim(name=f"use-{each}", resource_claim_name=each) for each in claims
-    ]
+    task.pod.spec.resource_claims = [PodResourceClaim(name=f"use-{each}", resource_claim_name=each) for each in claims]
     return task
 
 
@@ -171,9 +169,7 @@ def test_only_requests_for_exactly_some_devices_count() -> None:
     made.pod.status.resource_claim_statuses = [PodResourceClaimStatus(name="x", resource_claim_name="none")]
     ssn = c.session(CapacityPlugin)
     for each in (task, made):
-        assert {key: counted(d) for key, d in quotas(ssn).claims_of(each).items()} == {
-            "ns/none": {"gpu.com": (1, {})}
-        }
+        assert {key: counted(d) for key, d in quotas(ssn).claims_of(each).items()} == {"ns/none": {"gpu.com": (1, {})}}
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,7 @@ def test_system_pods_are_never_victims() -> None:
     system = c.task(c.job("b", namespace="kube-system"), "system", RUNNING)
     critical = c.task(c.job("c", namespace="b"), "critical", RUNNING, priority_class="system-node-critical")
     high = c.task(c.job("d", namespace="c"), "high", RUNNING, priority_class="high", priority=2_000_001_000)
-    cluster_critical = c.task(
-        c.job("e", namespace="c"), "cc", RUNNING, priority_class="system-cluster-critical"
-    )
+    cluster_critical = c.task(c.job("e", namespace="c"), "cc", RUNNING, priority_class="system-cluster-critical")
     preemptor = c.task(c.job("p"), "p")
     candidates = [first, system, critical, high, cluster_critical]
     ssn = c.session(ConformancePlugin)

@@ -120,9 +120,7 @@ def test_limits_count_what_the_queue_holds_in_the_group() -> None:
     assert reasons(ssn, two)["g3"] == FITS
 
 
-@pytest.mark.parametrize(
-    "text", ["{bad", '{"g1": {"cpu": "x"}}', '{"g1": {"cpu": true}}', '["g1"]', '{"g1": "4"}']
-)
+@pytest.mark.parametrize("text", ["{bad", '{"g1": {"cpu": "x"}}', '{"g1": {"cpu": true}}', '["g1"]', '{"g1": "4"}'])
 def test_limits_that_cannot_be_read_close_every_node(text: str) -> None:
     c = cluster("g1", "-")
     c.queue("q", annotations={LIMITS_ANNOTATION: text}).object.spec.affinity = affinity("g1")

@@ -36,9 +36,7 @@ def test_admits_up_to_a_multiple_of_the_cluster_less_what_is_used() -> None:
     ssn.job_enqueued(first)
     assert amounts(plugin(ssn).inqueue) == {"cpu": 6, "memory": 3}
     assert not ssn.job_enqueueable(second)
-    assert c.cache.events == [
-        ("ns/second", "Normal", "Unschedulable", "resource in cluster is overused: overused cpu")
-    ]
+    assert c.cache.events == [("ns/second", "Normal", "Unschedulable", "resource in cluster is overused: overused cpu")]
     assert ssn.job_enqueueable(third)
 
 

@@ -23,9 +23,7 @@ def budget(
     c.cache.listers.disruption_budgets[f"{namespace}/{name}"] = PodDisruptionBudget(
         metadata=ObjectMeta(name=name, namespace=namespace),
         spec=PodDisruptionBudgetSpec(selector=selector),
-        status=PodDisruptionBudgetStatus(
-            disruptions_allowed=allowed, disrupted_pods=dict.fromkeys(disrupted, NOW)
-        ),
+        status=PodDisruptionBudgetStatus(disruptions_allowed=allowed, disrupted_pods=dict.fromkeys(disrupted, NOW)),
     )
 
 

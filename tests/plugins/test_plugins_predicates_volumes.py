@@ -9,6 +9,7 @@ import pytest
 
 from builders import StubSession, World, expressions, node, pod
 from vcscheduler.model.status import Code
+from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.objects import (
     CSIDriver,
     CSINode,
@@ -20,7 +21,6 @@ from vcscheduler.objects import (
     VolumeAttachment,
 )
 from vcscheduler.plugins.predicates import PredicatesPlugin
-from vcscheduler.model.volume_plan import VolumePlan
 
 CONFLICT = "node(s) had volume node affinity conflict"
 NO_VOLUME = "node(s) didn't find available persistent volumes to bind"

@@ -30,9 +30,7 @@ def test_says_why_when_asked() -> None:
     ssn = c.session(PriorityPlugin)
     ssn.explaining_victims = True
     ssn.preemptable(preemptor, [y])
-    assert ssn.victim_notes == [
-        ("priority", preemptor, y, True, "its job priority is 50, the preemptor's 100")
-    ]
+    assert ssn.victim_notes == [("priority", preemptor, y, True, "its job priority is 50, the preemptor's 100")]
 
 
 def test_gang_reclaim_ignores_priority_and_gang_preempt_does_not() -> None:

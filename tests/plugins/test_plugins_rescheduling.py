@@ -108,9 +108,7 @@ def test_other_periods_have_no_load(caplog: pytest.LogCaptureFixture) -> None:
     assert "metricsPeriod 10m only, not for 5m" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("interval", "acting"), [("5m", [301, 602]), ("1m", [61, 300, 602]), ("soon", [301, 602])]
-)
+@pytest.mark.parametrize(("interval", "acting"), [("5m", [301, 602]), ("1m", [61, 300, 602]), ("soon", [301, 602])])
 def test_acts_once_an_interval(interval: str, acting: list[int]) -> None:
     c = cluster(n1=(10, 10), n2=(80, 80))
     c.task(c.job("j"), "a", RUNNING, node="n2", cpu=2)

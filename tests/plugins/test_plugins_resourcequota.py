@@ -20,8 +20,7 @@ def test_what_was_admitted_in_the_session_counts() -> None:
     c = Cluster()
     quota(c, "a", {"cpu": "4", "requests.memory": "8Gi"}, {"cpu": "1"})
     first, second, unlimited = (
-        c.job(n, phase="Pending", min_resources={"cpu": 2, "memory": 100})
-        for n in ("first", "second", "third")
+        c.job(n, phase="Pending", min_resources={"cpu": 2, "memory": 100}) for n in ("first", "second", "third")
     )
     elsewhere = c.job("j", namespace="other", phase="Pending", min_resources={"cpu": 99})
     none = c.job("none", phase="Pending")

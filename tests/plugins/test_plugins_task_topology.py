@@ -35,9 +35,7 @@ def buckets_of(c: Cluster, job: Job) -> list[list[str]]:
 def scores(ssn: Session, task: Task) -> dict[str, float]:
     (rule,) = ssn.scorers
     rows = ssn.table.ready_rows
-    return {
-        ssn.table.nodes[row].name: round(s, 2) for row, s in zip(rows.tolist(), rule.scores(task, rows).tolist())
-    }
+    return {ssn.table.nodes[row].name: round(s, 2) for row, s in zip(rows.tolist(), rule.scores(task, rows).tolist())}
 
 
 def place(ssn: Session, task: Task, node: str) -> None:

@@ -130,9 +130,7 @@ def test_a_loaded_node_is_expected_to_be_used_more() -> None:
 def classes(
     requests: dict[str, str], limits: dict[str, str] | None = None, spec: PodSpec | None = None, **status: object
 ) -> TaskClass:
-    container = Container(
-        name="c", resources=ResourceRequirements(requests=dict(requests), limits=dict(limits or {}))
-    )
+    container = Container(name="c", resources=ResourceRequirements(requests=dict(requests), limits=dict(limits or {})))
     pod = Pod(spec=spec or PodSpec(containers=[container]), status=PodStatus(**status))  # type: ignore[arg-type]
     return TaskClasses().of(pod)
 

@@ -140,9 +140,7 @@ def test_answers_that_cannot_be_used(fake: Fake, answer: object) -> None:
         ({"type": "file"}, "metrics.address: missing; type file needs the path"),
     ],
 )
-def test_sources_that_cannot_be(
-    settings: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sources_that_cannot_be(settings: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(LoadSourceError) as raised:
         load_source(settings)

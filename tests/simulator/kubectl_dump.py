@@ -1,8 +1,6 @@
 """A large dump as ``kubectl get nodes,pods,podgroups,queues -A -o json`` prints it: indented, with everything that
 nobody reads here (managed fields are left out by kubectl; probes, environment, volumes, statuses are not)."""
 
-# ruff: noqa: E501 - objects read best as they are printed
-
 from __future__ import annotations
 
 import json
@@ -56,7 +54,11 @@ def _node(i: int) -> Plain:
         }
         for kind, status in (("MemoryPressure", "False"), ("DiskPressure", "False"), ("Ready", "True"))
     ]
-    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{i % 3}", "kubernetes.io/arch": "amd64"}
+    labels = {
+        "kubernetes.io/hostname": name,
+        "topology.kubernetes.io/zone": f"zone-{i % 3}",
+        "kubernetes.io/arch": "amd64",
+    }
     images = [{"names": [f"registry.example/app-{k}@sha256:{k:064x}"], "sizeBytes": 50_000_000 + k} for k in range(5)]
     info = {"kubeletVersion": "v1.35.0", "osImage": "Linux", "architecture": "amd64", "kernelVersion": "6.1.0"}
     return {
@@ -108,7 +110,9 @@ def _pod(i: int, job: int, node: int) -> Plain:
         "args": ["--epochs", "10", "--data", "/data/train"],
         "env": [{"name": f"SETTING_{k}", "value": f"value-{k}"} for k in range(4)],
         "resources": {"limits": request, "requests": request},
-        "volumeMounts": [{"mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "name": "token", "readOnly": True}],
+        "volumeMounts": [
+            {"mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "name": "token", "readOnly": True}
+        ],
     }
     token = {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
     tolerations = [
@@ -119,7 +123,13 @@ def _pod(i: int, job: int, node: int) -> Plain:
         {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": _CREATED}
         for kind in ("Initialized", "Ready", "PodScheduled")
     ]
-    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": f"job-{job}", "uid": f"j-{job}", "controller": True}
+    owner = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": f"job-{job}",
+        "uid": f"j-{job}",
+        "controller": True,
+    }
     annotations = {"scheduling.k8s.io/group-name": f"job-{job}", "volcano.sh/task-spec": "worker"}
     return {
         "apiVersion": "v1",
@@ -143,7 +153,14 @@ def _pod(i: int, job: int, node: int) -> Plain:
             "qosClass": "Guaranteed",
             "startTime": _CREATED,
             "containerStatuses": [
-                {"name": "main", "ready": True, "restartCount": 0, "started": True, "image": "app", "state": {"running": {"startedAt": _CREATED}}}
+                {
+                    "name": "main",
+                    "ready": True,
+                    "restartCount": 0,
+                    "started": True,
+                    "image": "app",
+                    "state": {"running": {"startedAt": _CREATED}},
+                }
             ],
         },
     }

@@ -78,10 +78,14 @@ def test_two_demands_at_a_time_where_one_is_not_enough() -> None:
     taint = "taints: [{key: gpu, effect: NoSchedule}]"
     story = ask(node("n1", 4, taint), pod("a", 1, "nodeSelector: {disk: ssd},")).pod("a")
     assert story.view is not None
-    assert whats(story.view.changes) == [("the pod did not select disk=ssd and tolerated the taint gpu:NoSchedule", ("n1",))]
+    assert whats(story.view.changes) == [
+        ("the pod did not select disk=ssd and tolerated the taint gpu:NoSchedule", ("n1",))
+    ]
     story = ask(node("n1", 4, taint), pod("a", 6)).pod("a")
     assert story.view is not None
-    assert whats(story.view.changes) == [("the pod tolerated the taint gpu:NoSchedule and asked for cpu 2 less", ("n1",))]
+    assert whats(story.view.changes) == [
+        ("the pod tolerated the taint gpu:NoSchedule and asked for cpu 2 less", ("n1",))
+    ]
 
 
 def test_a_job_in_the_way_is_taken_out_and_the_cluster_scheduled_anew() -> None:
@@ -94,7 +98,9 @@ def test_a_job_in_the_way_is_taken_out_and_the_cluster_scheduled_anew() -> None:
 
 def test_a_larger_queue_is_tried_as_large_as_it_takes() -> None:
     group = ", annotations: {scheduling.volcano.sh/queue-name: q}"
-    story = ask(node("n1", 8), queue("q", "weight: 1, capability: {cpu: 3}"), pod("a", 2, meta=group), pod("b", 2, meta=group)).pod("b")
+    story = ask(
+        node("n1", 8), queue("q", "weight: 1, capability: {cpu: 3}"), pod("a", 2, meta=group), pod("b", 2, meta=group)
+    ).pod("b")
     [change] = story.tried
     assert (change.what, change.helps, change.nodes) == ("queue q might hold cpu 1 more", True, ("n1",))
 
@@ -115,10 +121,22 @@ def test_a_placed_pod_has_the_points_of_the_best_nodes() -> None:
 
 def test_preemption_names_whom_it_cost() -> None:
     config = "actions: 'enqueue, allocate, preempt'\ntiers:\n- plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: nodeorder}]\n"
-    low = pod("old", 3, "nodeName: n1, priority: 1,", ", uid: o, creationTimestamp: '2026-01-01T00:00:00Z', annotations: {scheduling.k8s.io/group-name: g}")
+    low = pod(
+        "old",
+        3,
+        "nodeName: n1, priority: 1,",
+        ", uid: o, creationTimestamp: '2026-01-01T00:00:00Z', annotations: {scheduling.k8s.io/group-name: g}",
+    )
     group = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: g, namespace: default}\nspec: {minMember: 0, queue: default}\nstatus: {phase: Running}\n"
     high = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 100\n"
-    inquiry = ask(node("n1", 4), high, group, low.rstrip() + "\nstatus: {phase: Running}\n", pod("new", 3, "priorityClassName: high,"), config=config)
+    inquiry = ask(
+        node("n1", 4),
+        high,
+        group,
+        low.rstrip() + "\nstatus: {phase: Running}\n",
+        pod("new", 3, "priorityClassName: high,"),
+        config=config,
+    )
     story = inquiry.pod("new")
     assert (story.state, story.node, [each.pod for each in story.evictions]) == ("is placed", "n1", ["default/old"])
 

@@ -1,4 +1,4 @@
-"""CSI volumes as a resource: how many of a driver's volumes a pod attaches, how many a node can (spec 01 §2.5, §5.7)."""
+"""CSI volumes as a resource: how many of a driver a pod attaches, how many a node can (spec 01 §2.5, §5.7)."""
 
 from __future__ import annotations
 

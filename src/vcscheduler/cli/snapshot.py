@@ -27,9 +27,7 @@ def snapshot(
     live: Annotated[
         bool, typer.Option("--live", help="Read the cluster that kubectl would.", rich_help_panel=_LIVE)
     ] = False,
-    kubeconfig: Annotated[
-        str, typer.Option(help="A kubeconfig file.", rich_help_panel=_LIVE, show_default=False)
-    ] = "",
+    kubeconfig: Annotated[str, typer.Option(help="A kubeconfig file.", rich_help_panel=_LIVE, show_default=False)] = "",
     context: Annotated[
         str, typer.Option(help="A context of that file.", rich_help_panel=_LIVE, show_default=False)
     ] = "",

@@ -130,9 +130,7 @@ def latest(known: dict[tuple[str, str, str, str], Spared], more: Iterable[Spared
         known[each.action, each.preemptor_job, each.role, each.pod] = each
 
 
-def _eviction(
-    ssn: Session, cycle: int, record: EvictionRecord, allowed: dict[tuple[str, str], Verdict]
-) -> Eviction:
+def _eviction(ssn: Session, cycle: int, record: EvictionRecord, allowed: dict[tuple[str, str], Verdict]) -> Eviction:
     victim, task = record.victim, record.on_behalf
     job, owner = ssn.job_of(victim), None if task is None else ssn.job_of(task)
     verdict = None

@@ -190,9 +190,7 @@ def _nearest(ssn: Session, task: Task, rows: IntArray, lacks: Sequence[Resources
         return _too_small(node, task), part, node.name
 
     order = sorted(range(len(rows)), key=distance)[:_NEAREST]
-    return [
-        NearNode(nodes[int(rows[at])].name, lacks[at], _too_small(nodes[int(rows[at])], task)) for at in order
-    ]
+    return [NearNode(nodes[int(rows[at])].name, lacks[at], _too_small(nodes[int(rows[at])], task)) for at in order]
 
 
 def _too_small(node: Node, task: Task) -> bool:

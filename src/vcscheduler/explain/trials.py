@@ -66,9 +66,7 @@ class Trials:
             free: FloatArray = table.idle[d, rows] + table.releasing[d, rows] - table.pipelined[d, rows]
             for i in np.flatnonzero(x - free >= 0.1).tolist():
                 lacking[i][names[d]] = float(x - free[i])
-        return [
-            Resources(each.pop(CPU, 0.0), each.pop(MEMORY, 0.0), dict(each.items()) or None) for each in lacking
-        ]
+        return [Resources(each.pop(CPU, 0.0), each.pop(MEMORY, 0.0), dict(each.items()) or None) for each in lacking]
 
 
 def without_request(pod: Pod) -> Pod:

@@ -36,9 +36,7 @@ class ConformancePlugin(Plugin):
                 self.ssn.explain_victim(self.name, task, t, not critical, why)
         return [t for t in candidates if not is_critical(t)], Vote.PERMIT
 
-    def unified_evictable(
-        self, kind: EvictionKind, job: Job, candidates: list[Task]
-    ) -> tuple[list[Task], Vote]:
+    def unified_evictable(self, kind: EvictionKind, job: Job, candidates: list[Task]) -> tuple[list[Task], Vote]:
         return [t for t in candidates if not is_critical(t)], Vote.PERMIT
 
 

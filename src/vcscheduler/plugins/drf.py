@@ -40,15 +40,11 @@ class DrfPlugin(Plugin):
         ssn.add_job_order_fn(self.name, self._compare, key=self.share)
         option = ssn.plugin_option(self.name)
         if option is not None and option.enable_hierarchy:
-            self._hierarchy = Hierarchy(
-                ssn.jobs.values(), ssn.queues, ssn.total, self.share_of, self.allocated
-            )
+            self._hierarchy = Hierarchy(ssn.jobs.values(), ssn.queues, ssn.total, self.share_of, self.allocated)
             ssn.add_queue_order_fn(self.name, self._hierarchy.compare)
             ssn.add_reclaimable_fn(self.name, partial(self.reclaimable, self._hierarchy))
         ssn.add_event_handler(
-            EventHandler(
-                self._on_allocate, self._on_deallocate, self._on_allocate_run, self._on_deallocate_run
-            )
+            EventHandler(self._on_allocate, self._on_deallocate, self._on_allocate_run, self._on_deallocate_run)
         )
 
     # --- what jobs hold ---------------------------------------------------------------------------------------
@@ -99,9 +95,7 @@ class DrfPlugin(Plugin):
                 self.ssn.explain_victim(self.name, preemptor, t, victim, partial(text.format, theirs, ours))
         return victims, Vote.PERMIT
 
-    def reclaimable(
-        self, hierarchy: Hierarchy, reclaimer: Task, candidates: list[Task]
-    ) -> tuple[list[Task], Vote]:
+    def reclaimable(self, hierarchy: Hierarchy, reclaimer: Task, candidates: list[Task]) -> tuple[list[Task], Vote]:
         """Tasks whose queue would, without them, still come after the reclaimer's with it. Each is judged on its own,
         so more may be offered than it takes to restore the balance (Quirk)."""
         ssn = self.ssn

@@ -52,16 +52,12 @@ class PriorityPlugin(Plugin):
                 self.ssn.explain_victim(self.name, preemptor, t, lower, why)
         return victims, Vote.PERMIT
 
-    def unified_evictable(
-        self, kind: EvictionKind, job: Job, candidates: list[Task]
-    ) -> tuple[list[Task], Vote]:
+    def unified_evictable(self, kind: EvictionKind, job: Job, candidates: list[Task]) -> tuple[list[Task], Vote]:
         if kind is EvictionKind.GANG_RECLAIM:
             return candidates, Vote.PERMIT
         jobs = self.ssn.jobs
         return [
-            t
-            for t in candidates
-            if (other := jobs.get(t.job_id)) is not None and other.priority < job.priority
+            t for t in candidates if (other := jobs.get(t.job_id)) is not None and other.priority < job.priority
         ], Vote.PERMIT
 
 

@@ -101,9 +101,7 @@ class ProportionPlugin(Plugin):
         # Notes of placed tasks are of no use to anybody, so runs need none.
         ssn.add_pre_predicate_fn(self.name, self.pre_predicate, run=lambda tasks: None)
         ssn.add_simulate_allocatable_fn(self.name, self.simulate_allocatable)
-        ssn.add_simulate_remove_task_fn(
-            self.name, lambda state, task, gone, node: self.simulate(state, gone, -1)
-        )
+        ssn.add_simulate_remove_task_fn(self.name, lambda state, task, gone, node: self.simulate(state, gone, -1))
         ssn.add_simulate_add_task_fn(self.name, lambda state, task, back, node: self.simulate(state, back, 1))
         ssn.add_event_handler(
             EventHandler(

@@ -92,9 +92,7 @@ class ResourceStrategyFitPlugin(Plugin):
         scarce = _scarce(sra) if sra.enable and sra.weight > 0 else None
         fit = (10 if weight < 0 else weight, strategies)
         if fit[0] > 0 or scarce is not None:
-            ssn.add_scorer(
-                self.name, StrategyScorer(ssn.table, fit[0], strategies, scarce, sra.weight)
-            )
+            ssn.add_scorer(self.name, StrategyScorer(ssn.table, fit[0], strategies, scarce, sra.weight))
         proportional = arguments.decode("proportional", _Proportional, _Proportional())
         if proportional.enable:
             ssn.add_filter(self.name, ProportionalFilter(ssn.table, proportional, self.name))

@@ -41,10 +41,7 @@ def beyond(ask: Resources, limit: Resources, *held: Resources, less: Resources |
     over = []
     if ask.cpu > 0 and ask.cpu + sum(h.cpu for h in held) - (less.cpu if less else 0.0) > limit.cpu:
         over.append(CPU)
-    if (
-        ask.memory > 0
-        and ask.memory + sum(h.memory for h in held) - (less.memory if less else 0.0) > limit.memory
-    ):
+    if ask.memory > 0 and ask.memory + sum(h.memory for h in held) - (less.memory if less else 0.0) > limit.memory:
         over.append(MEMORY)
     if ask.scalars:
         for n in sorted(ask.scalars):

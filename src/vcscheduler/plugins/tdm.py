@@ -57,9 +57,7 @@ class TdmPlugin(Plugin):
         ssn.add_scorer(self.name, _ZoneScorer(self))
         ssn.add_preemptable_fn(self.name, self.preemptable)
         ssn.add_victim_tasks_fn(self.name, [self.victim_tasks])
-        ssn.add_job_order_fn(
-            self.name, lambda a, b: a.preemptable - b.preemptable, key=lambda j: j.preemptable
-        )
+        ssn.add_job_order_fn(self.name, lambda a, b: a.preemptable - b.preemptable, key=lambda j: j.preemptable)
         ssn.add_job_pipelined_fn(self.name, lambda job: Vote.PERMIT if job.is_pipelined else Vote.REJECT)
         ssn.add_job_starving_fn(self.name, lambda job: not job.preemptable and job.counts[PENDING] > 0)
 
@@ -68,11 +66,7 @@ class TdmPlugin(Plugin):
         why = self._closed.get(zone)
         if why is None:
             window = self.windows.get(zone)
-            why = (
-                f"revocable zone {zone} not support"
-                if window is None
-                else why_closed(zone, window, self.ssn.now)
-            )
+            why = f"revocable zone {zone} not support" if window is None else why_closed(zone, window, self.ssn.now)
             self._closed[zone] = why
         return why
 
@@ -88,9 +82,7 @@ class TdmPlugin(Plugin):
         if preemptor.preemptable or preemptor.revocable_zone:
             return [], Vote.REJECT
         table = self.ssn.table
-        ordinary = [
-            t for t in candidates if (node := table.get(t.node_name)) is not None and not node.revocable_zone
-        ]
+        ordinary = [t for t in candidates if (node := table.get(t.node_name)) is not None and not node.revocable_zone]
         return self._evictable(ordinary), Vote.PERMIT
 
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:

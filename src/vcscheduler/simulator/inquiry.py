@@ -298,9 +298,7 @@ class Inquiry:
         what = f"job {known} (queue {job.queue}, priority {job.priority}, {pods}) were gone"
         return self._outcome_with(what, objects, held, pod)
 
-    def _outcome_with(
-        self, what: str, objects: list[KubernetesObject], held: Iterable[HeldPods], pod: Pod
-    ) -> Change:
+    def _outcome_with(self, what: str, objects: list[KubernetesObject], held: Iterable[HeldPods], pod: Pod) -> Change:
         return self._run_with(what, self._scene(objects, held), pod)
 
     def _run_with(self, what: str, scene: Simulation, pod: Pod) -> Change:

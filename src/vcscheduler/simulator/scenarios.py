@@ -56,9 +56,11 @@ tiers:
   - name: nodeorder
 """
 PLAIN = DEFAULT.format(actions="enqueue, allocate, backfill")
-PREEMPTING = DEFAULT.format(actions="enqueue, allocate, preempt, backfill").replace(
-    "  - name: gang\n", "  - name: gang\n    enablePreemptable: false\n"
-).replace("  - name: drf\n", "  - name: drf\n    enablePreemptable: false\n")
+PREEMPTING = (
+    DEFAULT.format(actions="enqueue, allocate, preempt, backfill")
+    .replace("  - name: gang\n", "  - name: gang\n    enablePreemptable: false\n")
+    .replace("  - name: drf\n", "  - name: drf\n    enablePreemptable: false\n")
+)
 RECLAIMING = DEFAULT.format(actions="enqueue, allocate, reclaim, backfill")
 TREE = DEFAULT.format(actions="enqueue, allocate, preempt, reclaim, backfill").replace(
     "  - name: proportion\n", "  - name: capacity\n    enableHierarchy: true\n"

@@ -104,9 +104,7 @@ def _view(view: NodeView) -> Plain:
             {"rule": each.rule, "reason": each.reason, "nodes": each.nodes, "names": list(each.names)}
             for each in view.refusals
         ],
-        "nearest": [
-            {"node": each.node, "lacks": resources(each.lacks), "tooSmall": each.never} for each in view.near
-        ],
+        "nearest": [{"node": each.node, "lacks": resources(each.lacks), "tooSmall": each.never} for each in view.near],
         "blocking": [
             {
                 "job": each.job,

@@ -112,9 +112,7 @@ class DeviceQuotas:
             own = self._accounts.get(job.queue)
             if own is None:
                 continue
-            above = [
-                self._accounts[a.name] for a in accounts[job.queue].ancestors if a.name in self._accounts
-            ]
+            above = [self._accounts[a.name] for a in accounts[job.queue].ancestors if a.name in self._accounts]
             for task in job.tasks.values():
                 if not IS_ALLOCATED[task.status]:
                     continue

@@ -90,12 +90,8 @@ class _Tree:
         # A root that limits only some resources has 0 of the others (Quirk, spec 04 §7.2).
         capability = self._queues[ROOT].capability
         if capability is None or capability.is_empty():
-            capability = Resources(
-                MAX_FLOAT, MAX_FLOAT, {n: MAX_SCALAR for n, _ in total.scalar_items()} or None
-            )
-        self._limits[ROOT] = QueueLimits(
-            guarantee, deserved, capability, leaf=not below, share_of=_share_of(deserved)
-        )
+            capability = Resources(MAX_FLOAT, MAX_FLOAT, {n: MAX_SCALAR for n, _ in total.scalar_items()} or None)
+        self._limits[ROOT] = QueueLimits(guarantee, deserved, capability, leaf=not below, share_of=_share_of(deserved))
         waiting = [(ROOT, capability)]
         while waiting:
             waiting += self._hand_down(*waiting.pop())

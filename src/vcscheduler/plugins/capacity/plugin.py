@@ -76,9 +76,7 @@ class CapacityPlugin(Plugin):
         # Notes of placed tasks are of no use to anybody, so runs need none.
         ssn.add_pre_predicate_fn(self.name, self.pre_predicate, run=lambda tasks: None)
         ssn.add_simulate_allocatable_fn(self.name, self.simulate_allocatable)
-        ssn.add_simulate_remove_task_fn(
-            self.name, lambda state, task, gone, node: self.simulate(state, gone, -1)
-        )
+        ssn.add_simulate_remove_task_fn(self.name, lambda state, task, gone, node: self.simulate(state, gone, -1))
         ssn.add_simulate_add_task_fn(self.name, lambda state, task, back, node: self.simulate(state, back, 1))
         ssn.add_event_handler(
             EventHandler(
@@ -310,9 +308,7 @@ class CapacityPlugin(Plugin):
                 victims.append(task)
         return victims, Vote.PERMIT
 
-    def unified_evictable(
-        self, kind: EvictionKind, job: Job, candidates: list[Task]
-    ) -> tuple[list[Task], Vote]:
+    def unified_evictable(self, kind: EvictionKind, job: Job, candidates: list[Task]) -> tuple[list[Task], Vote]:
         if kind is not EvictionKind.GANG_RECLAIM:
             return candidates, Vote.PERMIT
         if not self.ready:

@@ -10,9 +10,7 @@ from vcscheduler.plugins.capacity.limits import ROOT
 GUARANTEED = "its queue would fall below its guarantee"
 NOT_RELEVANT = "it uses nothing that the reclaimer asks for"
 WITHIN_DESERVED = "its queue is within deserved in everything that it uses"
-SHARED_ANCESTOR = (
-    "its queue and the reclaimer's share an ancestor and the reclaimer's deserves nothing of this"
-)
+SHARED_ANCESTOR = "its queue and the reclaimer's share an ancestor and the reclaimer's deserves nothing of this"
 ANCESTOR_WITHIN_DESERVED = "a queue above its own is within deserved in everything that it uses"
 
 

@@ -30,9 +30,7 @@ def least_allocated(view: KubeView, task: Task, rows: IntArray) -> IntArray:
 
 
 def most_allocated(view: KubeView, task: Task, rows: IntArray) -> IntArray:
-    return _weighted(
-        [(capacity, np.minimum(amount, capacity)) for capacity, amount in _filled(view, task, rows)], 1
-    )
+    return _weighted([(capacity, np.minimum(amount, capacity)) for capacity, amount in _filled(view, task, rows)], 1)
 
 
 def _weighted(parts: list[tuple[IntArray, IntArray]], weight: int) -> IntArray:
@@ -68,8 +66,7 @@ def _balance(amounts: list[IntArray], capacities: list[IntArray]) -> IntArray:
     """100 less the spread of the fractions in use, over the resources that the node has."""
     present = [c != 0 for c in capacities]
     fractions: list[FloatArray] = [
-        np.where(p, np.minimum(a / np.where(p, c, 1), 1.0), 0.0)
-        for a, c, p in zip(amounts, capacities, present)
+        np.where(p, np.minimum(a / np.where(p, c, 1), 1.0), 0.0) for a, c, p in zip(amounts, capacities, present)
     ]
     n = sum(p.astype(np.int64) for p in present)
     if len(fractions) == 2:

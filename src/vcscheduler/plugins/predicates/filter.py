@@ -105,9 +105,7 @@ class PredicatesFilter(NodeFilter):
 
     def _static(self, task: Task) -> IntArray:
         options = self._options
-        return self._cluster.rules.static(
-            NodeRules.of(task.cls), options.node_affinity, options.taint_toleration
-        )
+        return self._cluster.rules.static(NodeRules.of(task.cls), options.node_affinity, options.taint_toleration)
 
     def _template(self, task: Task) -> str | None:
         return task.pod.metadata.annotations.get(TEMPLATE_ANNOTATION) if self._options.cache else None
@@ -152,9 +150,7 @@ class PredicatesFilter(NodeFilter):
         try:
             return self._limits.codes(task, rows)
         except ClaimProblem as problem:
-            return self._everywhere(
-                rows, Status(Code.UNRESOLVABLE, str(problem), reasons.NODE_VOLUME_LIMITS)
-            )
+            return self._everywhere(rows, Status(Code.UNRESOLVABLE, str(problem), reasons.NODE_VOLUME_LIMITS))
 
     def _volume_zone(self, task: Task, state: PreState | None, rows: IntArray) -> IntArray | None:
         if state is None or not state.zones:

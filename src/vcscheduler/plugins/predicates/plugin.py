@@ -47,9 +47,7 @@ class PredicatesPlugin(Plugin):
         ssn.add_binder(self.name, self)
         option = ssn.plugin_option(self.name)
         if option is None or option.enable_predicate:
-            ssn.add_event_handler(
-                EventHandler(self.allocate, self.deallocate, self.allocate_run, self.deallocate_run)
-            )
+            ssn.add_event_handler(EventHandler(self.allocate, self.deallocate, self.allocate_run, self.deallocate_run))
         else:
             # No task is pre-filtered then, so the handler refuses each (Quirk, spec 05 §2.1); a run cannot be refused.
             ssn.add_event_handler(EventHandler(self.allocate, self.deallocate))

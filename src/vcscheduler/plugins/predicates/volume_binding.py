@@ -58,8 +58,7 @@ def pod_claims(pod: Pod, listers: Listers) -> PodClaims | None:
         if claim is None or not claim.status.phase:
             if use.ephemeral:
                 raise ClaimProblem(
-                    "waiting for ephemeral volume controller to create the persistentvolumeclaim "
-                    f'"{use.name}"'
+                    f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{use.name}"'
                 )
             raise ClaimProblem(claim_not_found(use.name))
         if claim.status.phase == "Lost":
@@ -70,9 +69,7 @@ def pod_claims(pod: Pod, listers: Listers) -> PodClaims | None:
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimProblem(f'persistentvolumeclaim "{claim.name}" is being deleted')
         if use.ephemeral and not owned_by(claim, pod):
-            raise ClaimProblem(
-                f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
-            )
+            raise ClaimProblem(f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)")
         claims.append(claim)
     if not claims:
         return None
@@ -105,9 +102,7 @@ class _Found:
 class VolumeState:
     """One pod's claims, pre-filtered, and the plans that filtering finds."""
 
-    def __init__(
-        self, claims: PodClaims, columns: NodeColumns, listers: Listers, assumptions: Assumptions
-    ) -> None:
+    def __init__(self, claims: PodClaims, columns: NodeColumns, listers: Listers, assumptions: Assumptions) -> None:
         self._claims = claims
         self._columns = columns
         self._listers = listers
@@ -192,9 +187,7 @@ class VolumeState:
                 if self._assumptions.holds(volume, claim):
                     return [volume]
                 continue
-            if volume.status.phase != "Available" or not set(claim.spec.access_modes) <= set(
-                volume.spec.access_modes
-            ):
+            if volume.status.phase != "Available" or not set(claim.spec.access_modes) <= set(volume.spec.access_modes):
                 continue
             if selector is None or selector.matches(volume.metadata.labels):
                 free.append(volume)
@@ -223,9 +216,7 @@ class VolumeState:
             taken |= open_
         return chosen
 
-    def _provision(
-        self, claim: PersistentVolumeClaim, rows: IntArray, codes: IntArray, where: BoolArray
-    ) -> None:
+    def _provision(self, claim: PersistentVolumeClaim, rows: IntArray, codes: IntArray, where: BoolArray) -> None:
         """Mark the rows among ``where`` on which the claim cannot be provisioned."""
         if not where.any():
             return

@@ -102,9 +102,7 @@ class VolumeLimits:
                 codes[i] = Reason.VOLUME_LIMITS
         return codes
 
-    def _exceeds(
-        self, row: int, csi_node: CSINode | None, wanted: Attached, limits: dict[str, int]
-    ) -> bool:
+    def _exceeds(self, row: int, csi_node: CSINode | None, wanted: Attached, limits: dict[str, int]) -> bool:
         there: Attached = {}
         for user in self._users().by_row.get(row, ()):
             there.update(self._volumes(user.pod, csi_node, strict=False))

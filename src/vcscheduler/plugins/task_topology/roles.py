@@ -55,18 +55,14 @@ class Roles:
         roles.order = {role: len(wanted) - i for i, role in enumerate(wanted)}
         return roles
 
-    def _relate(
-        self, pairs: set[tuple[str, str]], groups: list[list[str]], alone: int, between: int
-    ) -> None:
+    def _relate(self, pairs: set[tuple[str, str]], groups: list[list[str]], alone: int, between: int) -> None:
         for group in groups:
             if len(group) == 1:
                 pairs.add((group[0], group[0]))
             else:
                 pairs.update((a, b) for a in group for b in group if a != b)
             for role in group:
-                self.priority[role] = max(
-                    self.priority.get(role, 0), alone if len(group) == 1 else between
-                )
+                self.priority[role] = max(self.priority.get(role, 0), alone if len(group) == 1 else between)
 
     def attraction(self, role: str, other: str) -> int:
         """What one task of ``other`` in a bucket adds to its attraction for a task of ``role``."""

@@ -43,9 +43,7 @@ def pod_limits(cls: TaskClass) -> tuple[int, int]:
 def _limit(cls: TaskClass, name: str, convert: Convert) -> int:
     pod, spec = cls.pod, cls.pod.spec
     statuses = {s.name: s.resources.limits for s in pod.status.container_statuses if s.resources is not None}
-    init_statuses = {
-        s.name: s.resources.limits for s in pod.status.init_container_statuses if s.resources is not None
-    }
+    init_statuses = {s.name: s.resources.limits for s in pod.status.init_container_statuses if s.resources is not None}
 
     def of(container: Container, resized: Mapping[str, QuantityMap]) -> int:
         # While a resize is under way, the larger limit holds.

@@ -67,9 +67,7 @@ def _refuse(arguments: Arguments, key: str, found: object, wanted: str) -> None:
     log.warning("argument %r%s: expected %s, found %r: the default is used", key, of, wanted, found)
 
 
-def _within(
-    arguments: Arguments, key: str, found: _N, default: _N, least: _N, most: _N | None = None
-) -> _N:
+def _within(arguments: Arguments, key: str, found: _N, default: _N, least: _N, most: _N | None = None) -> _N:
     if found >= least and (most is None or found <= most):
         return found
     _refuse(arguments, key, found, f"at least {least}" if most is None else f"{least} to {most}")

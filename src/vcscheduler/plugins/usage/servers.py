@@ -34,9 +34,7 @@ _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _CPU_QUERY = (
     f'100 * (1 - avg by (instance) (avg_over_time(irate(node_cpu_seconds_total{{mode="idle"}}[5m])[{PERIOD}:30s])))'
 )
-_MEMORY_QUERY = (
-    f"100 * avg_over_time((1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes)[{PERIOD}:30s])"
-)
+_MEMORY_QUERY = f"100 * avg_over_time((1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes)[{PERIOD}:30s])"
 
 
 class ServerStatusError(LoadSourceError):
