@@ -221,6 +221,9 @@ class SchedulerCache(ClusterState):
             return str(error)
         return None
 
+    def tells_of(self, job: Job) -> bool:
+        return True
+
     def update_pod_condition(self, pod: Pod, reason: str, message: str, nominated: str) -> None:
         condition = Condition(
             type="PodScheduled", status="False", reason=reason, message=message, last_transition_time=self._clock()

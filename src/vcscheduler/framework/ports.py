@@ -67,6 +67,10 @@ class SessionCache(Protocol):
 
     def update_queue_status(self, queue: Queue, allocated: dict[str, str]) -> str | None: ...
 
+    def tells_of(self, job: Job) -> bool:
+        """Whether events about a job and conditions of its pods that a closing session comes up with would be
+        written."""
+
     def update_pod_condition(self, pod: Pod, reason: str, message: str, nominated: str) -> None: ...
 
     def record_event(self, kind: str, namespace: str, name: str, type: str, reason: str, message: str) -> None: ...

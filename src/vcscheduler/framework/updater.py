@@ -42,14 +42,16 @@ def _update_job(ssn: Session, job: Job) -> None:
         written = PodGroup(metadata=pg.metadata, spec=pg.spec, status=status)
         if ssn.cache.update_pod_group(job, written) is not None:
             return
-    if status.phase in _WAITING:
+    waits = status.phase in _WAITING
+    if changed and not waits:
+        ssn.record_pod_group_event(job, "Normal", "Scheduled", "pod group is ready")
+    if not ssn.cache.tells_of(job):
+        return
+    text = ""
+    if waits:
         text = job.fit_text()
         message = f"{counts[PENDING]}/{len(job.tasks)} tasks in gang unschedulable: {text}"
         ssn.record_pod_group_event(job, "Warning", "Unschedulable", message)
-    else:
-        text = ""
-        if changed:
-            ssn.record_pod_group_event(job, "Normal", "Scheduled", "pod group is ready")
     if counts[ALLOCATED] or counts[PENDING] or counts[PIPELINED]:
         _update_pods(ssn, job, text)
 

@@ -24,6 +24,8 @@ _HELD_BACK = "held back until the next report"
 _SAID_ABOUT_WAITING = ("Unschedulable", "FailedScheduling")
 _WAITING = ("Unknown", "Pending", "Inqueue")
 _REMEMBERED = 100_000
+_PATIENT_REPORTS = 10
+"""So many reports may pass over a gang whose pods are still being created."""
 
 
 class LiveCache(SchedulerCache):
@@ -42,6 +44,7 @@ class LiveCache(SchedulerCache):
         self._measure = measure
         self._unwritten: dict[str, PodGroup] = {}
         self._sent: dict[str, PodGroup] = {}
+        self._arriving: dict[str, tuple[int, int]] = {}
         self.reporting = True
         self.held_back = False
         self.watched: deque[float] = deque(maxlen=_REMEMBERED)
@@ -133,6 +136,7 @@ class LiveCache(SchedulerCache):
             if isinstance(old, PodGroup):
                 self._unwritten.pop(old.key, None)
                 self._sent.pop(old.key, None)
+                self._arriving.pop(old.key, None)
             super()._on_pod_group(old, new)
             return
         job = self._all_jobs.get(new.key)
@@ -178,6 +182,22 @@ class LiveCache(SchedulerCache):
         if error is not None:
             self.held_back = True
         return error
+
+    def tells_of(self, job: Job) -> bool:
+        return self.reporting and not self._still_arrives(job)
+
+    def _still_arrives(self, job: Job) -> bool:
+        """Whether a gang is short of pods and got some since the last report: what is said of it now is out of date
+        with the next pod, and would be written to each that is there."""
+        pods = len(job.tasks)
+        if pods >= job.min_available:
+            self._arriving.pop(job.id, None)
+            return False
+        seen, reports = self._arriving.get(job.id, (-1, 0))
+        if seen == pods or reports >= _PATIENT_REPORTS:
+            return False
+        self._arriving[job.id] = (pods, reports + 1)
+        return True
 
     def update_pod_condition(self, pod: Pod, reason: str, message: str, nominated: str) -> None:
         if self.reporting or reason == "SchedulerError":
