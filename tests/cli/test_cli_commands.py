@@ -36,6 +36,19 @@ def test_version_in_all_formats() -> None:
     assert yaml.safe_load(run("version", "-o", "yaml").stdout)["version"] == __version__
 
 
+def test_a_full_disk_is_told_in_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "vcscheduler", "version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    assert done.returncode == 2
+    assert done.stderr.decode() == "error: standard output cannot be written: No space left on device\n"
+
+
 def test_the_version_is_told_without_importing_what_is_heavy() -> None:
     script = (
         "import sys; sys.argv = ['vcscheduler', 'version']\n"

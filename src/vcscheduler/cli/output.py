@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import sys
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 100
 """Of what is printed into files and pipes, unless COLUMNS says otherwise."""
+_leaves_untidied = False
 
 
 class Format(StrEnum):
@@ -43,9 +43,9 @@ def print_data(data: object, form: Format) -> None:
 
         typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
         return
-    import yaml
+    from vcscheduler.documents.dumping import dump_yaml
 
-    typer.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=False), nl=False)
+    typer.echo(dump_yaml([data]), nl=False)
 
 
 def one_shot() -> None:
@@ -55,14 +55,14 @@ def one_shot() -> None:
 
 def leave_without_tidying() -> None:
     """Let the process end as soon as its output is out. To free the objects of a large cluster one by one, only for
-    the process to end, takes about half a second."""
-    atexit.register(_leave)
+    the process to end, takes about half a second. It is the entry point that does it: where commands are called by
+    something else, such as tests, the process is not theirs to end."""
+    global _leaves_untidied
+    _leaves_untidied = True
 
 
-def _leave() -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
+def leaves_without_tidying() -> bool:
+    return _leaves_untidied
 
 
 @contextmanager

@@ -125,7 +125,8 @@ def simulate(
     if trace is not None:
         typer.echo(f"decided in {outcome.seconds:.2f} s ({outcome.cycles} cycles)", err=True)
     if not outcome.settled:
-        warn(f"stopped after {outcome.cycles} cycles while things still changed; --max-cycles allows more")
+        cycles = "1 cycle" if outcome.cycles == 1 else f"{outcome.cycles} cycles"
+        warn(f"stopped after {cycles} while things still changed; --max-cycles allows more")
     if output is Format.TABLE:
         from vcscheduler.cli.simulate_view import show as show_outcome
 
