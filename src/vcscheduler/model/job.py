@@ -6,6 +6,7 @@ tasks of one status are found by walking the job's own tasks when somebody needs
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 
 from vcscheduler.model.fit import FitErrors, histogram
@@ -516,9 +517,7 @@ class Job:
         return "Unschedulable" if status in (PIPELINED, PENDING) else status.text
 
     def fit_text(self) -> str:
-        counts = {text: n for text, n in zip(_STATUS_TEXTS, self.counts) if n}
-        counts["minAvailable"] = self.min_available
-        text = f"pod group is {'ready' if self.is_ready else 'not ready'}, {histogram(counts)}"
+        text = _state_text(self.is_ready, tuple(self.counts[: len(TaskStatus)]), self.min_available)
         if self.counts[PENDING]:
             reasons: dict[str, int] = {}
             for t in self.tasks_in(PENDING):
@@ -568,6 +567,14 @@ class Job:
                 self.conditions[i] = condition
                 return
         self.conditions.append(condition)
+
+
+@functools.lru_cache(maxsize=1024)
+def _state_text(ready: bool, counts: tuple[int, ...], min_available: int) -> str:
+    """Whether a job is ready, and its tasks by status; many small jobs say the same."""
+    items = {text: n for text, n in zip(_STATUS_TEXTS, counts) if n}
+    items["minAvailable"] = min_available
+    return f"pod group is {'ready' if ready else 'not ready'}, {histogram(items)}"
 
 
 def new_condition(type: str, session_id: str, at: Time | None, reason: str, message: str = "") -> PodGroupCondition:

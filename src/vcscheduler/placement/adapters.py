@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Protocol
 
@@ -12,6 +13,8 @@ from vcscheduler.model.nodes import Node, NodeTable
 from vcscheduler.model.status import Code
 from vcscheduler.model.task import Task
 from vcscheduler.placement.rules import FloatArray, IntArray, NodeFilter, NodeScorer, ScoringFailed
+
+log = logging.getLogger(__name__)
 
 
 class HasTable(Protocol):
@@ -57,11 +60,14 @@ class PerNodeFilter(NodeFilter):
 
 
 class PerNodeScorer(NodeScorer):
-    """Asks ``fn(task, node)`` node by node."""
+    """Asks ``fn(task, node)`` node by node. Scores that fail or are no number have consequences of their own (spec 02
+    §13.4), which whoever wrote the function would look for in vain: they are told of once a session."""
 
-    def __init__(self, owner: object, fn: Callable[[Task, Node], float]) -> None:
+    def __init__(self, owner: object, plugin: str, fn: Callable[[Task, Node], float]) -> None:
         self._owner: HasTable = owner  # type: ignore[assignment]
+        self._plugin = plugin
         self._fn = fn
+        self._told = False
 
     def scores(self, task: Task, rows: IntArray) -> FloatArray:
         nodes = self._owner.table.nodes
@@ -70,11 +76,20 @@ class PerNodeScorer(NodeScorer):
         for i, row in enumerate(rows.tolist()):
             try:
                 scores[i] = self._fn(task, nodes[row])
-            except Exception:
+            except Exception as error:
+                self._tell(f"failed: {type(error).__name__}: {error}; its nodes get no node-order score")
                 failed.append(i)
+            else:
+                if np.isnan(scores[i]):
+                    self._tell(f"gives NaN for node {nodes[row].name}; such a node is never chosen")
         if failed:
             raise ScoringFailed("node order failed", np.array(failed, dtype=np.int64))
         return scores
+
+    def _tell(self, what: str) -> None:
+        if not self._told:
+            self._told = True
+            log.warning("plugin %s: its node order function %s", self._plugin, what)
 
 
 class BatchScorer(NodeScorer):
@@ -82,14 +97,24 @@ class BatchScorer(NodeScorer):
 
     batch = True
 
-    def __init__(self, owner: object, fn: Callable[[Task, list[Node]], dict[str, float]]) -> None:
+    def __init__(self, owner: object, plugin: str, fn: Callable[[Task, list[Node]], dict[str, float]]) -> None:
         self._owner: HasTable = owner  # type: ignore[assignment]
+        self._plugin = plugin
         self._fn = fn
+        self._told = False
 
     def scores(self, task: Task, rows: IntArray) -> FloatArray:
         nodes = [self._owner.table.nodes[row] for row in rows.tolist()]
         try:
             answer = self._fn(task, nodes)
         except Exception as error:
+            if not self._told:
+                self._told = True
+                log.warning(
+                    "plugin %s: its batch node order function failed: %s: %s; the task gets no node",
+                    self._plugin,
+                    type(error).__name__,
+                    error,
+                )
             raise ScoringFailed(str(error)) from error
         return np.array([answer.get(node.name, 0.0) for node in nodes])

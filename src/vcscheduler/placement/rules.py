@@ -124,6 +124,10 @@ class NodeFilter(ABC):
         by default every task is its own kind."""
         return task.uid
 
+    def kin_of_class(self, task: Task) -> bool:
+        """Whether at the moment all tasks of this one's class and namespace are of one kin."""
+        return False
+
 
 @dataclass(slots=True)
 class Normalised:
@@ -188,6 +192,10 @@ class NodeScorer(ABC):
     def kin(self, task: Task) -> Hashable:
         """As for filters."""
         return task.uid
+
+    def kin_of_class(self, task: Task) -> bool:
+        """As for filters."""
+        return False
 
     def parts(self) -> dict[str, NodeScorer]:
         """For reports: scorers by name that this one adds up, if it does. Each may be asked alone."""

@@ -164,6 +164,7 @@ class Runs:
         self._rules: list[NodeFilter | NodeScorer] = [*search.filters, *self._scorers]
         self._kin_of: Task | None = None
         self._kin: list[Hashable] = []
+        self._kin_of_class = False
         self.possible = (
             search.sampling.exact and search.rng is None and not search.best_node_fns and len(search.filters) <= 1
         )
@@ -229,7 +230,8 @@ class Runs:
             return True
         if self._kin_of is not a:
             self._kin_of, self._kin = a, [rule.kin(a) for rule in self._rules]
-        return all(known == rule.kin(b) for known, rule in zip(self._kin, self._rules))
+            self._kin_of_class = all(rule.kin_of_class(a) for rule in self._rules)
+        return self._kin_of_class or all(known == rule.kin(b) for known, rule in zip(self._kin, self._rules))
 
     def _figures(self, task: Task) -> _Figures | None:
         """What the scorers say, asked once a class as long as they look at nothing else of the task."""

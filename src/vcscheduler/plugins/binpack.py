@@ -88,6 +88,9 @@ class BinpackScorer(NodeScorer):
     def kin(self, task: Task) -> Hashable:
         return None
 
+    def kin_of_class(self, task: Task) -> bool:
+        return True
+
     def kernel(self, task: Task) -> KernelScores | None:
         table = self._table
         used = [(table.dimension(n), float(self._weights[n])) for n in task.resreq.names() if n in self._weights]

@@ -48,6 +48,9 @@ class ImageLocality(NodeScorer):
     def kin(self, task: Task) -> Hashable:
         return None
 
+    def kin_of_class(self, task: Task) -> bool:
+        return True
+
     def _of(self, task: Task) -> IntArray:
         """The class's weighted scores on all rows."""
         spec = task.cls.pod.spec

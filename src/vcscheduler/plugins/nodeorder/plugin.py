@@ -177,6 +177,9 @@ class BatchScores(NodeScorer):
             bool(task.cls.pod.spec.topology_spread_constraints) or self._defaults.none
         )
 
+    def kin_of_class(self, task: Task) -> bool:
+        return self.kernel_of_class(task) and not pod_terms(task).keys
+
     def kin(self, task: Task) -> Hashable:
         """Tasks of one class and namespace with equal kin are the same to this scorer, labels or not."""
         keys = pod_terms(task).keys | self._cluster.holders.keys

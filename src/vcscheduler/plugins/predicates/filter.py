@@ -200,6 +200,11 @@ class PredicatesFilter(NodeFilter):
             ports,
         )
 
+    def kin_of_class(self, task: Task) -> bool:
+        return not (
+            self._options.cache or self._cluster.holders.keys or pod_terms(task).keys or spread_constraints(task).keys
+        )
+
     def kin(self, task: Task) -> Hashable:
         """Two tasks of one class and namespace with equal kin are the same to this filter: a class does not look at
         labels, but terms may."""
