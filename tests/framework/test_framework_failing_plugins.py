@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -34,17 +35,37 @@ class Brittle(Plugin):
         ssn.add_overused_fn(self.name, lambda queue: bool(1 // 0))
 
 
-def scheduler(options: SchedulerOptions) -> tuple[Scheduler, MemoryCluster]:
+class Leaving(Plugin):
+    name = "brittle"
+
+    def on_session_open(self, ssn: Session) -> None:
+        raise SystemExit(0)
+
+
+def scored(answer: Callable[[], float]) -> type[Plugin]:
+    class Scored(Plugin):
+        name = "brittle"
+
+        def on_session_open(self, ssn: Session) -> None:
+            ssn.add_node_order_fn(self.name, lambda task, node: answer())
+
+    return Scored
+
+
+def scheduler(options: SchedulerOptions, plugin: type[Plugin] = Brittle) -> tuple[Scheduler, MemoryCluster]:
     registry = Registry()
-    registry.add_plugin("brittle", Brittle)
+    registry.add_plugin("brittle", plugin)
     cluster = MemoryCluster(lambda: NOW)
     for value in (
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": "n1"},
-            "status": {"allocatable": {"cpu": "4", "memory": "4Gi", "pods": "9"}},
-        },
+        *(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name},
+                "status": {"allocatable": {"cpu": "4", "memory": "4Gi", "pods": "9"}},
+            }
+            for name in ("n1", "n2")
+        ),
         {
             "apiVersion": "scheduling.volcano.sh/v1beta1",
             "kind": "Queue",
@@ -93,3 +114,27 @@ def test_a_failing_plugin_may_be_left_out_of_the_cycle() -> None:
     subject, cluster = scheduler(SchedulerOptions(disable_failing_plugins=True))
     subject.run_once()
     assert cluster.bindings() == {"ns/p": "n1"}
+
+
+def test_a_plugin_that_ends_the_process_is_a_failing_one() -> None:
+    subject, _ = scheduler(SchedulerOptions(), Leaving)
+    with pytest.raises(PluginError, match=r"^plugin brittle failed to open: SystemExit: 0$"):
+        subject.run_once()
+
+
+def test_a_node_order_function_that_fails_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    subject, cluster = scheduler(SchedulerOptions(), scored(lambda: {}["x"]))
+    subject.run_once()
+    assert cluster.bindings() == {"ns/p": "n1"}
+    assert caplog.messages == [
+        "plugin brittle: its node order function failed: KeyError: 'x'; its nodes get no node-order score"
+    ]
+
+
+def test_a_score_that_is_no_number_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    subject, cluster = scheduler(SchedulerOptions(), scored(lambda: float("nan")))
+    subject.run_once()
+    assert cluster.bindings() == {}
+    assert caplog.messages == [
+        "plugin brittle: its node order function gives NaN for node n1; such a node is never chosen"
+    ]

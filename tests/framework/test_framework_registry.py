@@ -57,6 +57,7 @@ def test_a_missing_directory_holds_no_plugins(tmp_path: Path) -> None:
         ("broken.py", "import no_such_module", "broken.py: ModuleNotFoundError: No module named 'no_such_module'"),
         ("syntax.py", "def New(:", "syntax.py: SyntaxError"),
         ("empty.py", "x = 1", "empty.py: has no callable New"),
+        ("leaves.py", "import sys; sys.exit(0)", "leaves.py: SystemExit: 0"),
     ],
 )
 def test_files_that_cannot_be_used_are_named(tmp_path: Path, name: str, text: str, says: str) -> None:
@@ -65,6 +66,22 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path, name: str, text: st
         Registry.default(str(tmp_path))
     assert says in str(error.value)
     assert str(tmp_path / name) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def New(arguments): raise ValueError('no licence')", "plugin mine cannot be made: ValueError: no licence"),
+        ("def New(): pass", "plugin mine cannot be made: TypeError"),
+        ("def New(arguments): return 5", "plugin mine: found int, New(arguments) must give a Plugin"),
+    ],
+)
+def test_plugins_that_cannot_be_made_are_named(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(PluginError) as error:
+        Registry.default(str(tmp_path)).plugin("mine", Arguments({}, "mine"))
+    assert says in str(error.value)
+    assert error.value.plugin == "mine"
 
 
 def test_unknown_names_are_refused() -> None:
@@ -76,7 +93,7 @@ def test_unknown_names_are_refused() -> None:
 
 def test_installed_packages_offer_plugins_and_actions(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {
-        "vcscheduler.plugins": [("theirs", "builtins:dict"), ("broken", "no_such_module:New")],
+        "vcscheduler.plugins": [("theirs", "vcscheduler.plugins.gang:GangPlugin"), ("broken", "no_such_module:New")],
         "vcscheduler.actions": [("their-action", "builtins:list")],
     }
 
@@ -85,7 +102,7 @@ def test_installed_packages_offer_plugins_and_actions(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
     registry = Registry.default()
-    assert registry.plugin("theirs", {"a": 1}) == {"a": 1}  # type: ignore[arg-type, comparison-overlap]
+    assert registry.plugin("theirs", Arguments({}, "theirs")).name == "gang"
     assert registry.action("their-action") == []  # type: ignore[comparison-overlap]
     # Imported at first use only, so that one broken package does not stop those that do not need it.
     with pytest.raises(PluginError, match=r"vcscheduler.plugins broken \(no_such_module:New\): No module"):

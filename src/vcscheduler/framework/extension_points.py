@@ -464,10 +464,10 @@ class ExtensionPoints:
         self._add_scorers(name, rules)
 
     def add_node_order_fn(self, name: str, fn: Callable[[Task, Node], float]) -> None:
-        self._add_scorers(name, (PerNodeScorer(self, fn),))
+        self._add_scorers(name, (PerNodeScorer(self, name, fn),))
 
     def add_batch_node_order_fn(self, name: str, fn: Callable[[Task, list[Node]], dict[str, float]]) -> None:
-        self._add_scorers(name, (BatchScorer(self, fn),))
+        self._add_scorers(name, (BatchScorer(self, name, fn),))
 
     def _add_scorers(self, name: str, rules: Sequence[NodeScorer]) -> None:
         # A plugin has one node order and one batch node order; registering again replaces that one.

@@ -122,7 +122,7 @@ class Registry:
     def plugin(self, name: str, arguments: Arguments) -> Plugin:
         """
         Raises:
-            PluginError: no such plugin, or not built yet.
+            PluginError: no such plugin, not built yet, or it cannot be made.
         """
         builder = self._plugins.get(name)
         if builder is None:
@@ -131,7 +131,15 @@ class Registry:
             if name not in BUILTIN_PLUGINS:
                 raise PluginError(f"plugin {name} is not known")
             builder = self._plugins[name] = _builtin("plugins", BUILTIN_PLUGINS[name])
-        return builder(arguments)
+        try:
+            made = builder(arguments)
+        except PluginError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise PluginError(f"plugin {name} cannot be made: {_told(error)}", name) from error
+        if not isinstance(made, Plugin):
+            raise PluginError(f"plugin {name}: found {type(made).__name__}, New(arguments) must give a Plugin", name)
+        return made
 
     def action(self, name: str) -> Action:
         """
@@ -199,6 +207,10 @@ def _builtin(package: str, target: str) -> Any:
     return getattr(importlib.import_module(f"vcscheduler.{package}.{module}"), name)
 
 
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
 def _from_file(path: Path) -> PluginBuilder:
     # A private module name, so that equal stems elsewhere do not clash.
     module_name = f"_vcscheduler_plugin_{path.stem}"
@@ -209,8 +221,8 @@ def _from_file(path: Path) -> PluginBuilder:
     sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise PluginError(f"{path}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # one that calls sys.exit would end the command without a word
+        raise PluginError(f"{path}: {_told(error)}") from error
     new = getattr(module, "New", None)
     if not callable(new):
         raise PluginError(f"{path}: has no callable New(arguments)")

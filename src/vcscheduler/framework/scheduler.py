@@ -175,7 +175,7 @@ class Scheduler:
                 plugin.on_session_open(ssn)
             except PluginError:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise _failure(option.name, "to open", error) from error
             self._times.plugins_opened[plugin.name] = time.perf_counter() - start
             ssn.plugins = [p for p in ssn.plugins if p.name != plugin.name] + [plugin]
@@ -205,7 +205,7 @@ class Scheduler:
         self.cache.settle(ssn.touched.values())
 
 
-def _failure(plugin: str, where: str, error: Exception) -> PluginError:
+def _failure(plugin: str, where: str, error: BaseException) -> PluginError:
     return PluginError(f"plugin {plugin} failed {where}: {type(error).__name__}: {error}", plugin)
 
 
