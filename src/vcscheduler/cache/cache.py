@@ -192,9 +192,11 @@ class SchedulerCache(ClusterState):
 
     def update_pod_group(self, job: Job, pg: PodGroup) -> str | None:
         try:
+            before = job.pod_group
             job.pod_group = self._cluster.update_pod_group(pg)
-            # Sums over jobs look at the phase, so the next session must count it anew.
-            self.changed[job.id] = job
+            # Sums over jobs look at the phase, so the next session must count a job anew whose phase moved.
+            if before is None or before.status.phase != pg.status.phase:
+                self.changed[job.id] = job
         except ClusterError as error:
             log.warning("pod group %s: %s", job.id, error)
             return str(error)
