@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,24 @@ def test_a_mistake_in_the_command_line(tmp_path: Path, arguments: list[str], exp
     node.write_text(NODE)
     folder.mkdir()
     fails([{"NODE": node, "FOLDER": folder}.get(each, each) for each in arguments], expected)
+
+
+@pytest.mark.parametrize("arguments", [["simulate", "NODE", "--plugins-dir", "SECRET"], ["verify", "SECRET"]])
+def test_a_path_that_may_not_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    node, secret = tmp_path / "node.yaml", tmp_path / "secret"
+    node.write_text(NODE)
+    is_dir = Path.is_dir
+
+    def refused(path: Path) -> bool:
+        if path == secret:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return is_dir(path)
+
+    monkeypatch.setattr(Path, "is_dir", refused)
+    given = {"NODE": node, "SECRET": secret}
+    fails([given.get(each, each) for each in arguments], f"{secret}: Permission denied")
 
 
 @pytest.mark.parametrize(

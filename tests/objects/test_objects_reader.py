@@ -1,7 +1,9 @@
 """Reading manifests: files, directories, lists, streams; what is counted, warned about, filled in."""
 
+import errno
 import io
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -291,3 +293,31 @@ def test_absent_and_empty_selectors_stay_apart() -> None:
     )
     constraints = read_manifest_text(text).of(Pod)[0].spec.topology_spread_constraints
     assert [each.label_selector for each in constraints] == [LabelSelector(), None]
+
+
+def test_a_directory_that_cannot_be_listed_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (tmp_path / "queue.yaml").write_text(
+        "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: q}\n"
+    )
+    listed = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path) == str(secret):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(ManifestError) as caught:
+        read_manifests([tmp_path])
+    assert str(caught.value) == f"{secret}: cannot be read: Permission denied"
+
+
+def test_a_path_that_may_not_be_looked_at_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stat(path: Path, **_: object) -> object:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "stat", stat)
+    with pytest.raises(ManifestError, match=r"a\.yaml: cannot be read: Permission denied$"):
+        read_manifests([tmp_path / "a.yaml"])

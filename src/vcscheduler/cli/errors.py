@@ -37,6 +37,9 @@ def reports_mistakes(command: Callable[P, R]) -> Callable[P, R]:
         log_warnings_once()
         try:
             return command(*args, **kwargs)
+        except PermissionError as error:
+            # Whether a path may be looked at comes up wherever one is; only those that the user gave may not be.
+            fail(f"{error.filename}: {error.strerror}")
         except Exception as error:
             if not _is_mistake(error):
                 raise

@@ -29,21 +29,33 @@ def read_texts(paths: Sequence[str | Path], stdin: BinaryIO | None) -> Iterator[
             try:
                 yield str(file), file.read_bytes()
             except OSError as error:
-                raise ManifestError(str(file), f"cannot be read: {error.strerror}") from None
+                raise _unreadable(file, error) from None
 
 
 def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        if not path.exists():
-            raise ManifestError(str(path), f"no such file or directory{_near_name(path)}")
-        return [path]
+    try:
+        if not path.is_dir():
+            if not path.exists():
+                raise ManifestError(str(path), f"no such file or directory{_near_name(path)}")
+            return [path]
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+    def stop(error: OSError) -> None:
+        raise _unreadable(error.filename, error) from None
+
     found = []
-    for folder, folders, names in os.walk(path):
+    # What is in a directory that cannot be listed would be missing without a word.
+    for folder, folders, names in os.walk(path, onerror=stop):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [Path(folder, name) for name in names if name.endswith(_SUFFIXES) and not name.startswith(".")]
     if not found:
         raise ManifestError(str(path), f"no manifests in this directory; they end in {', '.join(_SUFFIXES)}")
     return sorted(found)
+
+
+def _unreadable(path: Path | str, error: OSError) -> ManifestError:
+    return ManifestError(str(path), f"cannot be read: {error.strerror}")
 
 
 def _near_name(path: Path) -> str:

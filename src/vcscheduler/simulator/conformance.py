@@ -36,7 +36,7 @@ from vcscheduler.cluster.memory import Clock, MemoryCluster
 from vcscheduler.documents import Document, DocumentError, load_documents, nearest_name
 from vcscheduler.objects import KubernetesObject, from_value
 from vcscheduler.objects.errors import Path as FieldPath
-from vcscheduler.objects.errors import show_path
+from vcscheduler.objects.errors import show_path, show_value
 from vcscheduler.objects.kinds import without_nulls
 from vcscheduler.objects.mistakes import invalid_field
 
@@ -179,8 +179,11 @@ def parse_case(text: bytes | str, source: str) -> Case:
         documents = load_documents(text, source)
     except DocumentError as error:
         raise CaseError(str(error)) from None
-    if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        raise CaseError(f"{source}: a case is one YAML document, a mapping; found {len(documents)} documents")
+    if len(documents) != 1:
+        raise CaseError(f"{source}: found {len(documents)} documents, a case is one")
+    if not isinstance(documents[0].value, dict):
+        found = show_value(documents[0].value)
+        raise CaseError(f"{source}: found {found}, a case is a mapping with id, now, objects and expect")
     return _CaseReader(documents[0]).read()
 
 
