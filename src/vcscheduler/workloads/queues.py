@@ -106,7 +106,7 @@ class QueueTree:
 
     def _check_place(self, queue: Queue) -> None:
         path: Path = ("spec", "parent")
-        above, at = [queue.name], queue
+        above, at = {queue.name: None}, queue  # in order; a list would be searched through at every step
         while at.spec.parent and at.name != ROOT:
             name = at.spec.parent
             parent = self.queues.get(name)
@@ -117,7 +117,7 @@ class QueueTree:
                 return
             if name in above:
                 raise InvalidField(path, f"the parents form a circle: {' -> '.join((*above, name))}")
-            above.append(name)
+            above[name] = None
             at = parent
         depth = len(above) - 1
         if depth > _MAX_DEPTH:
