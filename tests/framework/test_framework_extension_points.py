@@ -261,6 +261,15 @@ def test_jobs_fall_back_to_age_then_key_and_queues_to_age_then_name() -> None:
     assert ssn.victim_queue_less(q1, q2, q1)
 
 
+def test_an_order_that_was_used_already_still_learns_of_a_plugin() -> None:
+    ssn = points("a")
+    old, young = Job("ns/old"), Job("ns/young")
+    old.created, young.created = 1.0, 2.0
+    assert ssn.job_order.less(old, young)
+    ssn.add_job_order_fn("a", lambda a, b: b.created - a.created)
+    assert ssn.job_order.less(young, old)
+
+
 def test_tasks_fall_back_to_their_index_then_age_then_uid() -> None:
     ssn, classes = points("a"), TaskClasses()
 

@@ -100,7 +100,8 @@ class Order(Generic[T]):
             self._keys[name] = key
         else:
             self._keys.pop(name, None)
-        self.__dict__.pop("key", None)
+        for cached in ("less", "key"):
+            self.__dict__.pop(cached, None)
 
     def compare(self, a: T, b: T) -> float:
         """Plugins only: negative = a first, 0 = they do not tell."""
@@ -281,10 +282,6 @@ class ExtensionPoints:
         if not sub_job.job.has_policies:
             return self.job_ready(sub_job.job)
         return all(f(sub_job) for f in self._sub_job_ready.all)
-
-    @property
-    def answers_sub_job_ready(self) -> bool:
-        return bool(self._sub_job_ready.all)
 
     def add_job_pipelined_fn(self, name: str, fn: Callable[[Job], Vote]) -> None:
         self._job_pipelined.add(name, fn)

@@ -347,10 +347,6 @@ class Job:
         return self.counts[PIPELINED]
 
     @property
-    def valid_tasks(self) -> int:
-        return sum(self.counts[s] for s in _VALID)
-
-    @property
     def allocated_tasks(self) -> int:
         c = self.counts
         return c[ALLOCATED] + c[BINDING] + c[BOUND] + c[RUNNING]

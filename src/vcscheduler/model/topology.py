@@ -80,10 +80,6 @@ class Topology:
         self._below: dict[str, list[NetworkDomain]] = {}
         self._by_tier: dict[int, IntArray] = {}
 
-    @property
-    def has_hyper_nodes(self) -> bool:
-        return len(self.domains) > 1
-
     def rows(self, name: str) -> IntArray:
         """The nodes of a domain; an unknown one has none."""
         domain = self.domains.get(name)

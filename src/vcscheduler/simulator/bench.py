@@ -10,7 +10,6 @@ import gc
 import multiprocessing
 import resource
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 
@@ -119,7 +118,3 @@ def _one_run(scenario: Scenario, *, small: bool = False) -> Run:
     finally:
         gc.unfreeze()
         gc.enable()
-
-
-def measure_all(names: Sequence[str], runs: int = 3) -> list[Result]:
-    return [measure(name, runs) for name in names]
