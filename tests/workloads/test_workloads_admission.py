@@ -240,3 +240,13 @@ class TestQueues:
             ("Job default/shut", 'found "shut", a queue whose state is Closed; it must be Open'),
         ]
         assert [obj.name for obj in expansion.objects if isinstance(obj, Pod)] == ["down-t-0"]
+
+
+def test_a_pod_of_a_dump_without_statuses_is_pending() -> None:
+    text = (
+        "apiVersion: v1\nkind: Pod\n"
+        "metadata: {name: a, uid: u, creationTimestamp: 2026-01-01T00:00:00Z}\n"
+        f"spec: {{schedulerName: volcano, {CONTAINERS}}}\n"
+    )
+    (found,) = [obj for obj in expanded(text).objects if isinstance(obj, Pod)]
+    assert found.status.phase == "Pending"

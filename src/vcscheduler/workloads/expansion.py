@@ -233,7 +233,8 @@ class _Expander:
 
     def _take_pod(self, pod: Pod) -> None:
         if is_stored(pod.metadata):
-            self._add(pod)
+            # A dump may have lost its statuses; in a cluster no pod is without a phase.
+            self._add(pod if pod.status.phase else changed(pod, status=changed(pod.status, phase="Pending")))
             return
         odd = self._admission.odd_priority(pod.spec)
         admitted = self._admission.admit(pod)
