@@ -221,6 +221,7 @@ class TestDumps:
         assert len(names(expanded(nodes + workload("DaemonSet", metadata=STORED) + present))) == 2
 
     def test_stored_pods_stay_as_they_are(self) -> None:
-        expansion = expanded(pod("a", STORED + ", annotations: {scheduling.k8s.io/group-name: g}"))
+        metadata = STORED + ", annotations: {scheduling.k8s.io/group-name: g}"
+        expansion = expanded(pod("a", metadata, status="{phase: Running}"))
         (stored,) = of(expansion, Pod)
-        assert (stored.spec.priority, stored.spec.tolerations, stored.status.phase) == (None, [], "")
+        assert (stored.spec.priority, stored.spec.tolerations, stored.status.phase) == (None, [], "Running")
