@@ -16,9 +16,10 @@ from datetime import datetime
 from vcscheduler.config import SchedulerConfiguration
 from vcscheduler.config.options import SchedulerOptions
 from vcscheduler.framework.evictions import EvictionRecord, EvictionTally, NodePassedOver
-from vcscheduler.framework.extension_points import ExtensionPoints, F, Point, Victims, choose_victims
+from vcscheduler.framework.extension_points import ExtensionPoints, Victims, choose_victims
 from vcscheduler.framework.heap import KeyedQueue, PriorityQueue, Queue, SortedQueue
 from vcscheduler.framework.plugin import Event, Plugin, RunEvent
+from vcscheduler.framework.points import F, Point
 from vcscheduler.framework.ports import SessionCache
 from vcscheduler.framework.simulation_points import SimulationPoints
 from vcscheduler.framework.verdicts import Listener, Verdict, VictimQuestion

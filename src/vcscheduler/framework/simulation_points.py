@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from vcscheduler.config import PluginOption, Tier
-from vcscheduler.framework.extension_points import Point
+from vcscheduler.framework.points import Point
 from vcscheduler.model.fit import Status
 from vcscheduler.model.nodes import Node
 from vcscheduler.model.queue import Queue
