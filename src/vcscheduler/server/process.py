@@ -38,6 +38,7 @@ from vcscheduler.server.leader import ElectionTimes, LeaderElection
 from vcscheduler.server.logs import LogLevel
 from vcscheduler.server.loop import Cycle, CycleObserver, SchedulingLoop, check_usable
 from vcscheduler.server.metrics import SchedulerMetrics
+from vcscheduler.server.rehearsal import rehearse
 from vcscheduler.server.story import Stories
 from vcscheduler.server.wakeups import Bell
 
@@ -165,8 +166,8 @@ class SchedulerProcess:
             self._controllers.start()
         if self.options.leader_elect:
             self._election_thread.start()
-        starter = threading.Thread(target=self._start, name="start", daemon=True)
-        starter.start()
+        threading.Thread(target=rehearse, name="rehearsal", daemon=True).start()
+        threading.Thread(target=self._start, name="start", daemon=True).start()
         os.read(self._until_end, 1)
         self._ended.set()
         return self._finish()

@@ -31,7 +31,8 @@ _STATUS_SHARE: Final = 4
 """While bindings wait, every so many-th write is one of status."""
 _EVENTS_AT_A_TIME: Final = 8
 _EVENT_PATIENCE: Final = 1.0
-"""Events that waited so long go out one at a time even while bindings wait."""
+_EVENT_SHARE: Final = 32
+"""Events that waited for that many seconds go out even while bindings wait, one in so many writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Writer:
         self._events_in_flight = 0
         self._turn = 0
         self._event_due = 0.0
+        self._event_turn = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -211,8 +213,8 @@ class Writer:
             task.add_done_callback(self._tasks.discard)
 
     def _overdue_event(self) -> Write | None:
-        if self._events and not self._events_in_flight and time.monotonic() > self._event_due:
-            self._event_due = time.monotonic() + _EVENT_PATIENCE / 50
+        if self._events and self._turn >= self._event_turn and time.monotonic() > self._event_due:
+            self._event_turn = self._turn + _EVENT_SHARE
             return self._queue.take(Lane.EVENTS)
         return None
 
