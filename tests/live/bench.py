@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -29,7 +30,7 @@ from live.tools import find
 
 ROOT = Path(__file__).parents[2]
 NODES = 1_000
-RAW_BINDINGS = 4_000
+RAW_BINDINGS = 3_000
 GANGS, GANG_SIZE = 10, 500
 SMALL_GROUPS = 2_000
 SINGLE_PODS = 200
@@ -73,6 +74,7 @@ class Bench:
             print(f"{each.name}: {each.value:.4g} {each.unit}", file=sys.stderr, flush=True)
 
     async def run(self) -> None:
+        self._tell(Figure("load average of the machine before", os.getloadavg()[0], ""))
         await self._nodes(0, NODES)
         await self._client.watch()
         parts = {"gangs": self.gangs, "small": self.small_groups, "single": self.single_pods, "restart": self.restart}
@@ -127,7 +129,7 @@ class Bench:
             Figure("  of the limit", rate / limit * 100, "%", target=70.0, least=True),
             Figure("  created to first bind", (times[0] - began) * 1000, "ms"),
             Figure("  CPU of the scheduler", used / count * 1000, "ms/pod", volcano="4.4"),
-            *self._per_pod(writes, 1, 1, 0.1),
+            *_per_pod(writes, 1, 1, 0.1),
         )
 
     async def small_groups(self) -> None:
@@ -150,7 +152,7 @@ class Bench:
             ),
             Figure("  start of the process to first bind", times[0] - replica.started, "s"),
             Figure("  CPU of the scheduler, start included", used / len(names) * 1000, "ms/pod", volcano="4.4"),
-            *self._per_pod(writes, 1, 3, 2),
+            *_per_pod(writes, 1, 3, 2),
         )
 
     async def single_pods(self) -> None:
@@ -247,9 +249,11 @@ class Bench:
         counts["pods/status"] -= pods
         return {name: count / pods for name, count in counts.items()}
 
-    def _per_pod(self, writes: dict[str, float], binds: float, events: float, groups: float) -> list[Figure]:
-        targets = {"pods/binding": binds, "events": events, "podgroups": groups}
-        return [Figure(f"  writes a pod: {name}", value, "", targets.get(name)) for name, value in writes.items()]
+
+def _per_pod(writes: dict[str, float], binds: float, events: float, groups: float) -> list[Figure]:
+    """Against what the reference writes; a few events about PodGroups come on top of those about pods."""
+    targets = {"pods/binding": binds, "events": events * 1.05, "podgroups": groups}
+    return [Figure(f"  writes a pod: {name}", value, "", targets.get(name)) for name, value in writes.items()]
 
 
 def _binding(name: str, node: int) -> tuple[str, Document]:
