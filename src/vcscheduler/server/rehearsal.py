@@ -34,7 +34,7 @@ def rehearse() -> int:
 
 
 def _objects() -> list[KubernetesObject]:
-    pod = {
+    pod: dict[str, object] = {
         "apiVersion": "v1",
         "kind": "Pod",
         "spec": {
