@@ -8,10 +8,12 @@ the order is total, any queue gives the same sequence, and ``KeyedQueue`` and ``
 from __future__ import annotations
 
 import heapq
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
+_first = operator.itemgetter(0)
 Less = Callable[[T, T], bool]
 
 
@@ -80,25 +82,50 @@ class PriorityQueue(Generic[T]):
 
 
 class KeyedQueue(Generic[T]):
-    """Smallest key first, the key taken when an element is pushed. Keys must be distinct."""
+    """Smallest key first, the key taken when an element is pushed. Keys must be distinct.
 
-    __slots__ = ("_heap", "_key")
+    What is pushed before the first look is sorted once; only what comes later goes through a heap.
+    """
+
+    __slots__ = ("_heap", "_key", "_sorted", "_unsorted")
 
     def __init__(self, key: Callable[[T], Any]) -> None:
         self._key = key
+        self._unsorted: list[tuple[Any, T]] | None = []
+        self._sorted: list[tuple[Any, T]] = []
         self._heap: list[tuple[Any, T]] = []
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._unsorted or ()) + len(self._sorted) + len(self._heap)
 
     def push(self, item: T) -> None:
-        heapq.heappush(self._heap, (self._key(item), item))
+        if self._unsorted is not None:
+            self._unsorted.append((self._key(item), item))
+        else:
+            heapq.heappush(self._heap, (self._key(item), item))
 
     def pop(self) -> T | None:
-        return heapq.heappop(self._heap)[1] if self._heap else None
+        source = self._source()
+        if source is None:
+            return None
+        return source.pop()[1] if source is self._sorted else heapq.heappop(source)[1]
 
     def peek(self) -> T | None:
-        return self._heap[0][1] if self._heap else None
+        source = self._source()
+        if source is None:
+            return None
+        return source[-1][1] if source is self._sorted else source[0][1]
+
+    def _source(self) -> list[tuple[Any, T]] | None:
+        """The list that has the next element, at its end if sorted, at its start if a heap."""
+        if self._unsorted is not None:
+            self._sorted = sorted(self._unsorted, key=_first, reverse=True)
+            self._unsorted = None
+        if not self._heap:
+            return self._sorted or None
+        if not self._sorted or self._heap[0][0] < self._sorted[-1][0]:
+            return self._heap
+        return self._sorted
 
 
 class SortedQueue(Generic[T]):
