@@ -155,7 +155,7 @@ def test_a_group_that_is_deleted_leaves_nothing_to_be_written() -> None:
     m.cluster.delete(Pod, "ns/b-0")
     m.run(5)
     assert m.cluster.get(PodGroup, "ns/b") is None
-    assert not m.cache._unwritten
+    assert "ns/b" not in m.cache._unwritten
     assert "ns/b" not in m.cache._sent
 
 

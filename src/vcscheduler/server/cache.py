@@ -17,6 +17,7 @@ from vcscheduler.cluster.interface import Cluster, ClusterError
 from vcscheduler.config import SchedulerOptions
 from vcscheduler.model.job import Job
 from vcscheduler.model.queue import Queue
+from vcscheduler.model.status import BINDING, BOUND
 from vcscheduler.objects import KubernetesObject, Pod, PodGroup
 from vcscheduler.server.wakeups import Bell, Urgency, same_status, urgency_of
 
@@ -26,6 +27,8 @@ _WAITING = ("Unknown", "Pending", "Inqueue")
 _REMEMBERED = 100_000
 _PATIENT_REPORTS = 10
 """So many reports may pass over a gang whose pods are still being created."""
+_ON_THE_WAY_REPORTS = 2
+"""So many reports may pass over a job whose pods were bound and do not run yet: its status is about to change."""
 
 
 class LiveCache(SchedulerCache):
@@ -45,6 +48,8 @@ class LiveCache(SchedulerCache):
         self._unwritten: dict[str, PodGroup] = {}
         self._sent: dict[str, PodGroup] = {}
         self._arriving: dict[str, tuple[int, int]] = {}
+        self._under_way: dict[str, int] = {}
+        self._reports = 0
         self.reporting = True
         self.held_back = False
         self.watched: deque[float] = deque(maxlen=_REMEMBERED)
@@ -66,7 +71,7 @@ class LiveCache(SchedulerCache):
     @property
     def unfinished(self) -> bool:
         """Whether a cycle is due within the period although nothing more happens."""
-        return self.held_back or bool(self._resync)
+        return self.held_back or bool(self._unwritten) or bool(self._resync)
 
     @property
     def events_waiting(self) -> int:
@@ -137,6 +142,7 @@ class LiveCache(SchedulerCache):
                 self._unwritten.pop(old.key, None)
                 self._sent.pop(old.key, None)
                 self._arriving.pop(old.key, None)
+                self._under_way.pop(old.key, None)
             super()._on_pod_group(old, new)
             return
         job = self._all_jobs.get(new.key)
@@ -154,12 +160,13 @@ class LiveCache(SchedulerCache):
 
     def begin_session(self) -> None:
         self.held_back = False
+        self._reports += self.reporting
         super().begin_session()
 
     def update_pod_group(self, job: Job, pg: PodGroup) -> str | None:
         before = job.pod_group
         admitted = before is not None and before.status.phase != pg.status.phase == "Inqueue" and not job.tasks
-        if self.reporting or admitted:
+        if admitted or (self.reporting and not self._on_the_way(job)):
             return self._write(job, pg)
         job.pod_group = pg
         self.changed[job.id] = job
@@ -184,7 +191,16 @@ class LiveCache(SchedulerCache):
         return error
 
     def tells_of(self, job: Job) -> bool:
-        return self.reporting and not self._still_arrives(job)
+        return self.reporting and not self._on_the_way(job) and not self._still_arrives(job)
+
+    def _on_the_way(self, job: Job) -> bool:
+        """Whether pods of the job were bound a moment ago and do not run yet."""
+        if job.counts[BINDING]:
+            return True  # Its write waits or is being answered, which has an end of its own.
+        if not job.counts[BOUND]:
+            self._under_way.pop(job.id, None)
+            return False
+        return self._reports - self._under_way.setdefault(job.id, self._reports) < _ON_THE_WAY_REPORTS
 
     def _still_arrives(self, job: Job) -> bool:
         """Whether a gang is short of pods and got some since the last report: what is said of it now is out of date
@@ -226,5 +242,7 @@ class LiveCache(SchedulerCache):
             job = self._all_jobs.get(id)
             if job is None or job.pod_group is not pg:
                 del self._unwritten[id]
+            elif self._on_the_way(job):
+                continue
             elif self._write(job, pg) is None and pg.status.phase not in _WAITING:
                 self.record_event("PodGroup", job.namespace, job.name, "Normal", "Scheduled", "pod group is ready")
