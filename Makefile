@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test test-live soak lint types imports unit bench setup clean
+.PHONY: help demo test test-live soak lint types imports unit bench bench-live setup clean
 
 help:
 	@echo "make demo       schedule the example platform in memory and print what came of it"
@@ -12,6 +12,7 @@ help:
 	@echo "make test-live  tests against a real API server (needs Go, or its programs in KUBEBUILDER_ASSETS)"
 	@echo "make soak       the live test of faults, five times as long"
 	@echo "make bench      the measured scenarios (SCENARIOS='A B' for some of them)"
+	@echo "make bench-live  a scheduler on a real API server beside the server's own limit (BENCH='-o json')"
 	@echo "make clean      remove the virtual environment and caches"
 
 $(INSTALLED): pyproject.toml
@@ -52,6 +53,10 @@ soak:
 
 bench: setup
 	$(BIN)/vcscheduler bench $(SCENARIOS)
+
+bench-live: setup
+	@tools=$$($(BIN)/python tests/live/tools.py) || exit $$?; \
+	KUBEBUILDER_ASSETS=$$tools PYTHONPATH=tests $(BIN)/python -m live.bench $(BENCH)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

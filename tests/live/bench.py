@@ -81,7 +81,8 @@ class Bench:
         for name, part in parts.items():
             if not self._only or name in self._only:
                 await part()
-                await self._client.clear_pods()
+                if name != "restart":
+                    await self._client.clear_pods()
 
     async def _nodes(self, first: int, last: int) -> None:
         await self._client.create(
