@@ -92,8 +92,12 @@ class _Run:
     def _for_task(self, job: Job, task: Task, statement: Statement) -> None:
         """Nodes in search order, without scores; after the evictions only resources are looked at (Quirk, spec 03
         §6.3)."""
-        cache = ErrorCache(self._error_cache)
-        rows, _ = self._search.feasible(task, rows_not_excluded(self._ssn, job, task), cache, Purpose.PREEMPT)
+        rows = rows_not_excluded(self._ssn, job, task)
+        hopeful = self._ssn.runs.hopeful_rows(task) if rows is self._search.all_rows else None
+        if hopeful is None:
+            rows, _ = self._search.feasible(task, rows, ErrorCache(self._error_cache), Purpose.PREEMPT)
+        else:
+            rows = hopeful
         if self._futile.again(task, rows):
             return
         self._evictables.refresh()

@@ -34,6 +34,8 @@ from vcscheduler.placement.rules import (
 from vcscheduler.placement.search import ErrorCache, Search
 
 _NO_INTS = np.zeros(0, dtype=np.int64)
+#: Constraints that may bar a node for good: it lacks a label, or the pods that are asked for.
+_FINAL = frozenset((ConstraintKind.AFFINITY, ConstraintKind.SPREAD))
 
 
 @dataclass(slots=True)
@@ -165,6 +167,7 @@ class Runs:
         self._kin_of: Task | None = None
         self._kin: list[Hashable] = []
         self._kin_of_class = False
+        self._hopeful: dict[int, tuple[IntArray, IntArray]] = {}
         self.possible = (
             search.sampling.exact and search.rng is None and not search.best_node_fns and len(search.filters) <= 1
         )
@@ -210,6 +213,22 @@ class Runs:
         if figures is None or figures.scaled:
             return None
         return self._state(task, None, figures, self._everywhere).total
+
+    def hopeful_rows(self, task: Task) -> IntArray | None:
+        """Rows of all nodes that no rule bars to the task whoever is evicted, in search order: what a search for
+        victims' nodes finds. None: only the search itself can tell."""
+        search = self._search
+        if not search.filters:
+            return search.all_rows
+        filter_ = search.filters[0].kernel(task) if self.possible else None
+        if filter_ is None or any(c.kind in _FINAL for c in filter_.constraints):
+            return None
+        static = filter_.static
+        known = self._hopeful.get(id(static))
+        if known is None or known[0] is not static:
+            rows = search.all_rows
+            known = self._hopeful[id(static)] = (static, rows[static[rows] == 0])
+        return known[1]
 
     def alike(self, a: Task, b: Task) -> bool:
         """Whether two tasks of one job may be placed in one run."""

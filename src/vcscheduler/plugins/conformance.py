@@ -34,10 +34,16 @@ class ConformancePlugin(Plugin):
                 critical = is_critical(t)
                 why = partial("it is {} system pod".format, "a" if critical else "no")
                 self.ssn.explain_victim(self.name, task, t, not critical, why)
-        return [t for t in candidates if not is_critical(t)], Vote.PERMIT
+        return _ordinary(candidates), Vote.PERMIT
 
     def unified_evictable(self, kind: EvictionKind, job: Job, candidates: list[Task]) -> tuple[list[Task], Vote]:
-        return [t for t in candidates if not is_critical(t)], Vote.PERMIT
+        return _ordinary(candidates), Vote.PERMIT
+
+
+def _ordinary(tasks: list[Task]) -> list[Task]:
+    return [
+        t for t in tasks if t.namespace != _SYSTEM_NAMESPACE and t.pod.spec.priority_class_name not in _SYSTEM_CLASSES
+    ]
 
 
 def is_critical(task: Task) -> bool:

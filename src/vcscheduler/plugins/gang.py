@@ -46,16 +46,17 @@ class GangPlugin(Plugin):
         left: dict[str, int] = {}
         victims = []
         for t in candidates:
-            job = jobs.get(t.job_id)
+            id = t.job_id
+            job = jobs.get(id)
             if job is None:
                 continue
-            ready = left.get(job.id)
+            ready = left.get(id)
             if ready is None:
-                ready = job.ready_tasks
+                ready = left[id] = ready_count(job.counts)
             spare = ready > job.min_available
             if spare:
                 victims.append(t)
-            left[job.id] = ready - 1 if spare else ready
+                left[id] = ready - 1
             if explaining:
                 why = partial("its job has {} ready tasks and needs {}".format, ready, job.min_available)
                 self.ssn.explain_victim(self.name, task, t, spare, why)
