@@ -175,5 +175,6 @@ def test_signals_dump_and_end_a_real_process(tmp_path: Path) -> None:
     assert list(tmp_path.glob("snapshot-*.json"))
     messages = [line["msg"] for line in (*lines, *rest)]
     assert any(message.startswith("node n1: ") for message in messages)
-    assert messages[-1] == "ending: asked to end"
+    # The dump of the second signal may still be under way.
+    assert "ending: asked to end" in messages
     assert {line["level"] for line in (*lines, *rest)} <= {"info", "debug", "warning"}
