@@ -176,6 +176,18 @@ def test_a_queue_takes_back_its_share_and_gives_it_back(cluster: Place, tmp_path
     assert history.wrongs == []
 
 
+def test_a_node_with_too_much_on_it_is_noticed(cluster: Place) -> None:
+    """The history above must be able to tell."""
+    cluster.nodes(1, cpu=8)
+    with History(cluster.plane, cluster.api, 8_000) as history:
+        for number in range(2):
+            cluster.api.create(cluster.pods_path, api.pod(f"a-{number}", cpu="5", nodeName="n0000"))
+        history.caught_up()
+    (wrong,) = set(history.wrongs)
+    assert wrong == "node n0000 has 10000 milli-CPU of 8000 with pod a-1"
+    assert history.bindings == 2
+
+
 # --- work that goes on, whatever happens to schedulers ----------------------------------------------------------------
 
 NODES, CPUS = 16, 8
