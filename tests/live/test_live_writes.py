@@ -355,7 +355,8 @@ def test_a_volume_is_reserved_for_a_claim_and_keeps_its_source(place: Place) -> 
     place.api.create(volumes, {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": spec})
     try:
         with connected(place) as (cluster, sink):
-            old = cluster.objects(PersistentVolume)[0]
+            # Other tests of the same server may have left volumes behind.
+            old = next(v for v in cluster.objects(PersistentVolume) if v.name == "v")
             new = copy(old)
             new.spec = copy(old.spec)
             new.spec.claim_ref = ObjectReference(kind="PersistentVolumeClaim", namespace="default", name="c", uid="1")
