@@ -59,10 +59,6 @@ class Request:
     exit_code: int = 0
     version: int = 0
 
-    @property
-    def is_plain(self) -> bool:
-        return self.event == OUT_OF_SYNC_EVENT and not self.action
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:

@@ -54,7 +54,7 @@ def pod_claims(pod: Pod, listers: Listers) -> PodClaims | None:
     claims = []
     for use in claim_uses(pod):
         claim = listers.claims.get(f"{pod.namespace}/{use.name}")
-        # An API server gives every claim a phase; one without is not yet known to volume binding (docs/differences.md).
+        # A special case for recorded cases, whose claims have no phase (docs/differences.md, "Claims in recorded cases").
         if claim is None or not claim.status.phase:
             if use.ephemeral:
                 raise ClaimProblem(
