@@ -54,7 +54,7 @@ def pod_claims(pod: Pod, listers: Listers) -> PodClaims | None:
     claims = []
     for use in claim_uses(pod):
         claim = listers.claims.get(f"{pod.namespace}/{use.name}")
-        # A special case for recorded cases, whose claims have no phase (docs/differences.md, "Claims in recorded").
+        # A special case for recorded cases: docs/differences.md, "Claims in recorded cases".
         if claim is None or not claim.status.phase:
             if use.ephemeral:
                 raise ClaimProblem(
