@@ -77,6 +77,10 @@ class SceneBuilder:
         self.nodes: list[str] = []
         #: A scene is calm or rich in rules, so that plain runs and meetings of rules both occur.
         self.spice = rng.choice([0.0, 0.05, 0.15, 0.4])
+        #: Most of the cluster is used and being given up, so most of what is placed is pipelined.
+        self.leaving = self.chance(0.3)
+        #: Share of the waiting pods that were promised a node.
+        self.nominated = rng.choice([self.spice / 8, self.spice / 8, 0.3, 1.0])
 
     def chance(self, p: float) -> bool:
         return self.rng.random() < p
@@ -103,7 +107,7 @@ class SceneBuilder:
         if self.wild and self.chance(0.4):
             spread_out = {"metadata": {"name": "s", "namespace": "ns"}, "spec": {"selector": {"app": rng.choice(APPS)}}}
             self.objects.append(msgspec.convert(spread_out, Service))
-        for i in range(rng.randint(0, 3)):
+        for i in range(rng.randint(4, 8) if self.leaving else rng.randint(0, 3)):
             self._running_job(f"old{i}", rng.choice(queues))
         for i in range(rng.randint(*size.jobs)):
             self._waiting_job(f"j{i}", rng.choice(queues))
@@ -254,7 +258,7 @@ class SceneBuilder:
             self.objects.append(
                 pod_group(name, rng.randint(0, tasks), queue_name, phase="Running", age=rng.randint(0, 99))
             )
-        leaving = self.chance(0.4)
+        leaving = self.leaving or self.chance(0.4)
         for i in range(tasks):
             deleted = (NOW + timedelta(seconds=30)).isoformat() if leaving and self.chance(0.7) else None
             node = rng.choice(self.nodes)
@@ -297,7 +301,7 @@ class SceneBuilder:
 
     def _odd(self, pod: Pod) -> None:
         rng = self.rng
-        if self.chance(self.spice / 8):
+        if self.chance(self.nominated):
             pod.status.nominated_node_name = rng.choice([*self.nodes, "nowhere"])
         if self.chance(self.spice / 8):
             pod.spec.scheduling_gates = [PodSchedulingGate(name=rng.choice(GATES))]

@@ -8,7 +8,7 @@ from plugin_cluster import GPU, Cluster, amounts, in_order, names, vector
 from vcscheduler.framework.session import Session
 from vcscheduler.framework.statement import Statement
 from vcscheduler.model.resources import MAX_FLOAT, MAX_SCALAR, Resources
-from vcscheduler.model.status import PENDING, RUNNING, EvictionKind, Vote
+from vcscheduler.model.status import ALLOCATED, PENDING, RUNNING, EvictionKind, Vote
 from vcscheduler.model.task import QUEUE_ALLOCATION_GATE, Task
 from vcscheduler.plugins.capacity import CapacityPlugin
 
@@ -198,7 +198,7 @@ def test_the_session_is_followed_and_undone() -> None:
     stmt = Statement(ssn)
     stmt.pipeline(tasks[0], node, False)
     stmt.allocate(tasks[1], node)
-    stmt.allocate_run(job, tasks[2:], [0, 0])
+    stmt.place_run(job, tasks[2:], [0, 0], ALLOCATED)
     assert account.share == 1.0
     assert not ssn.allocatable(queue, tasks[0])
     stmt.discard()

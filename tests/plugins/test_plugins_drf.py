@@ -4,7 +4,7 @@ import pytest
 from plugin_cluster import Cluster, in_order, names
 
 from vcscheduler.framework.statement import Statement
-from vcscheduler.model.status import RUNNING
+from vcscheduler.model.status import ALLOCATED, RUNNING
 from vcscheduler.plugins.drf import DrfPlugin
 
 
@@ -87,7 +87,7 @@ def test_shares_follow_the_session_pipelined_tasks_included() -> None:
     assert share(ssn, job) == 0.1
     stmt.allocate(pending[1], node)
     assert share(ssn, job) == 0.2
-    stmt.allocate_run(job, pending[2:], [0])
+    stmt.place_run(job, pending[2:], [0], ALLOCATED)
     assert share(ssn, job) == pytest.approx(0.3)
     stmt.discard()
     assert (share(ssn, job), share(ssn, other)) == (0.0, 0.2)
@@ -99,5 +99,5 @@ def test_a_first_event_for_a_run_counts_once() -> None:
     pending = c.tasks(job, "a b c", cpu=2)
     ssn = c.session(DrfPlugin)
     stmt = Statement(ssn)
-    stmt.allocate_run(job, pending, [0, 0, 0])
+    stmt.place_run(job, pending, [0, 0, 0], ALLOCATED)
     assert share(ssn, job) == pytest.approx(0.3)

@@ -5,7 +5,7 @@ from plugin_cluster import Cluster, in_order, names
 
 from vcscheduler.framework.session import Session
 from vcscheduler.framework.statement import Statement
-from vcscheduler.model.status import RUNNING
+from vcscheduler.model.status import ALLOCATED, RUNNING
 from vcscheduler.model.task import Task
 from vcscheduler.plugins.drf import DrfPlugin
 
@@ -67,7 +67,7 @@ def test_the_session_changes_the_order_and_back() -> None:
     ssn = c.session(DrfPlugin, flags=TREE)
     assert order(ssn) == ["dev", "prod", "sci"]
     stmt = Statement(ssn)
-    stmt.allocate_run(dev[0].sub_job.job, dev[:2], [0, 0])  # type: ignore[union-attr]
+    stmt.place_run(dev[0].sub_job.job, dev[:2], [0, 0], ALLOCATED)  # type: ignore[union-attr]
     stmt.pipeline(sci[0], node, False)
     assert order(ssn) == ["sci", "prod", "dev"]
     stmt.discard()

@@ -5,7 +5,7 @@ from plugin_cluster import GPU, Cluster, amounts, in_order, names, vector
 
 from vcscheduler.framework.session import Session
 from vcscheduler.framework.statement import Statement
-from vcscheduler.model.status import RUNNING
+from vcscheduler.model.status import ALLOCATED, RUNNING
 from vcscheduler.model.task import Task
 from vcscheduler.plugins.proportion import ProportionPlugin
 
@@ -208,7 +208,7 @@ def test_allocations_of_the_session_count_and_can_be_undone() -> None:
     stmt = Statement(ssn)
     stmt.allocate(tasks[0], node)
     stmt.pipeline(tasks[1], node, False)
-    stmt.allocate_run(job, tasks[2:], [0, 0])
+    stmt.place_run(job, tasks[2:], [0, 0], ALLOCATED)
     assert plugin(ssn).share(queue) == 1.0
     assert not ssn.allocatable(queue, tasks[0])
     stmt.discard()

@@ -12,7 +12,7 @@ from profiles import SEEDS, SOME
 from random_clusters import scene
 from vcscheduler.framework.session import Session
 from vcscheduler.framework.statement import Statement
-from vcscheduler.model.status import PENDING, RUNNING
+from vcscheduler.model.status import ALLOCATED, PENDING, RUNNING
 from vcscheduler.model.task import Task
 from vcscheduler.placement.search import ErrorCache
 
@@ -63,7 +63,7 @@ class Acts:
             if rows:
                 placed = [task, *(t for t in alike if t is not task)][: len(rows)]
                 ssn.pre_predicate_run(placed)
-                statement.allocate_run(ssn.jobs[task.job_id], placed, rows)
+                statement.place_run(ssn.jobs[task.job_id], placed, rows, ALLOCATED)
         elif kind == "pipeline" and nodes:
             statement.pipeline(task, rng.choice(nodes), rng.random() < 0.5)
         elif nodes:

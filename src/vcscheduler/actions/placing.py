@@ -13,6 +13,7 @@ from vcscheduler.framework.statement import Statement
 from vcscheduler.model.fit import FitErrors
 from vcscheduler.model.job import Job, SubJob
 from vcscheduler.model.queue import Queue
+from vcscheduler.model.status import ALLOCATED, PIPELINED
 from vcscheduler.model.task import QUEUE_ALLOCATION_GATE, Task
 from vcscheduler.placement.rules import IntArray
 from vcscheduler.placement.search import ErrorCache, Purpose
@@ -106,7 +107,7 @@ class Placing:
         """The next task; True if it is still in the queue, because a run may start with it."""
         if self._runs is not None and domain.is_whole_cluster and isinstance(tasks, SortedQueue):
             first = tasks.peek()
-            if not first.gated and not first.pod.status.nominated_node_name:
+            if not first.gated:
                 return first, True
         task = tasks.pop()
         assert task is not None
@@ -130,15 +131,28 @@ class Placing:
             limit = ssn.placements_until_ready(job, first, limit)
         run = tasks.run(runs.alike, limit) if limit > 1 else [first]
         count = ssn.allocatable_count(queue, first, len(run)) if len(run) > 1 else 1
-        rows = runs.place(first, count, cache, last=count == len(tasks))
+        last, promised = count == len(tasks), self._promised(run[:count])
+        status = ALLOCATED
+        rows = runs.place(first, count, cache, last=last, nominated=promised)
+        if rows is not None and not rows:
+            status = PIPELINED
+            rows = runs.place(first, count, cache, last=last, nominated=promised, later=True)
         if not rows:
             return False
         placed = run[: len(rows)]
         if len(placed) > 1:
             ssn.pre_predicate_run(placed)
         tasks.skip(len(placed))
-        statement.allocate_run(job, placed, rows)
+        statement.place_run(job, placed, rows, status)
         return True
+
+    def _promised(self, tasks: list[Task]) -> IntArray | None:
+        """Rows of the nodes that the tasks are nominated to, -1 for none; None if none of them is nominated."""
+        names = [t.pod.status.nominated_node_name for t in tasks]
+        if not any(names):
+            return None
+        nodes = [self._ssn.node(name) if name else None for name in names]
+        return np.array([-1 if node is None else node.row for node in nodes], dtype=np.int64)
 
     def _feasible(self, job: Job, task: Task, domain: Domain, cache: ErrorCache) -> IntArray | None:
         """Rows that the task fits; None after recording why there are none."""

@@ -152,6 +152,8 @@ class _Attempts:
         self._evictables = Evictables(ssn)
         # One for the whole run: what is evicted meanwhile does not open a node again (spec 03 §1.5).
         self._cache = ErrorCache(settings.error_cache)
+        #: Job, role and nodes (an array that the runs keep for the session) for which the cache has been filled.
+        self._asked: set[tuple[str, str, int]] = set()
         self._futile = {own: Futile(ssn.table) for own in (False, True)}
         self._dry_run = DryRun(ssn, settings.dry_run) if settings.topology_aware else None
 
@@ -163,7 +165,7 @@ class _Attempts:
         ssn = self._ssn
         if not self._eligible(task) or ssn.pre_predicate(task) is not None:
             return False
-        rows, _ = self._search.feasible(task, rows_not_excluded(ssn, job, task), self._cache, Purpose.PREEMPT)
+        rows = self._rows(job, task)
         self._evictables.refresh()
         if self._dry_run is not None:
             return self._dry_run.preempt(queue, task, rows, whose.candidates, statement)
@@ -174,6 +176,21 @@ class _Attempts:
             return True
         futile.note(task, rows)
         return False
+
+    def _rows(self, job: Job, task: Task) -> IntArray:
+        """Nodes where evicting somebody might help. Where only rules about nodes can bar one for good, asking once a
+        role of a job is enough; the answers are in the cache then."""
+        ssn = self._ssn
+        rows = rows_not_excluded(ssn, job, task)
+        hopeful = ssn.runs.hopeful_rows(task) if rows is self._search.all_rows else None
+        if hopeful is not None:
+            known = self._cache.refused(task)
+            asked = (task.job_id, task.role, id(hopeful))
+            if asked in self._asked:
+                return hopeful if known is None else hopeful[~known.mask[hopeful]]
+            self._asked.add(asked)
+        rows, _ = self._search.feasible(task, rows, self._cache, Purpose.PREEMPT)
+        return rows
 
     # --- may it? ----------------------------------------------------------------------------------------------------
 
@@ -188,6 +205,8 @@ class _Attempts:
         let it (Quirk, spec 03 §5.3)."""
         node = self._ssn.node(nominated)
         if node is None:
+            return False
+        if self._ssn.runs.passes(task, node.row):
             return False
         search = self._search
         code = int(search.failure_codes(task, np.array([node.row]), Purpose.BACKFILL)[0])
@@ -218,18 +237,19 @@ class _Attempts:
         return hopeless
 
     def _on_node(self, queue: JobQueue, task: Task, row: int, candidates: list[Task], statement: Statement) -> bool:
-        ssn, search = self._ssn, self._search
+        ssn = self._ssn
         node = ssn.table.nodes[row]
         victims = ssn.preemptable(task, candidates) if candidates else []
         tally = ssn.eviction_tally
         tally.candidates = len(victims)
-        if not enough_with(Room(ssn.table, task, row), victims):
+        room = Room(ssn.table, task, row)
+        if not enough_with(room.copy(), victims):
             if ssn.explaining_victims:
                 ssn.explain_node(task, Preempt.name, node, _too_little(candidates, victims))
             return False
 
         def fits() -> bool:
-            return Room(ssn.table, task, row).enough() and ssn.allocatable(queue, task) and passes(search, task, row)
+            return room.enough() and ssn.allocatable(queue, task) and passes(ssn, task, row)
 
         here = Statement(ssn)
         evicted: list[Task] = []
@@ -239,6 +259,7 @@ class _Attempts:
             while not fitting and (victim := heap.pop()) is not None:
                 here.evict(victim, Preempt.name, task)
                 evicted.append(victim)
+                room.add(victim)
                 fitting = fits()
         tally.attempts += 1
         if fitting and here.pipeline(task, node, free_something(evicted)) is None:

@@ -10,6 +10,7 @@ from vcscheduler.actions.victims import (
     Futile,
     Room,
     enough_with,
+    in_order,
     queues_by_first_job,
     rows_not_excluded,
     starving_jobs,
@@ -102,7 +103,7 @@ class _Run:
             return
         self._evictables.refresh()
         barren = self._evictables.barren(job.queue)
-        for row in rows[~barren[rows]].tolist():
+        for row in in_order(rows[~barren[rows]]):
             candidates = self._candidates(row, job.queue)
             if not candidates:
                 barren[row] = True
@@ -123,12 +124,12 @@ class _Run:
         ssn = self._ssn
         node = ssn.table.nodes[row]
         victims = ssn.reclaimable(task, candidates)
-        if not enough_with(Room(ssn.table, task, row), victims):
+        room = Room(ssn.table, task, row)
+        if not enough_with(room.copy(), victims):
             if ssn.explaining_victims:
                 why = f"{len(victims)} of {len(candidates)} candidates may be reclaimed, which frees too little"
                 ssn.explain_node(task, Reclaim.name, node, why)
             return False
-        room = Room(ssn.table, task, row)
         here = Statement(ssn)
         if not room.enough():
             heap = ssn.victims_queue(victims, task)

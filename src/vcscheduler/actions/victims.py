@@ -16,8 +16,9 @@ from vcscheduler.model.nodes import NodeTable
 from vcscheduler.model.queue import Queue
 from vcscheduler.model.status import ALLOCATED, BINDING, BOUND, PENDING, PIPELINED, RUNNING, SUCCEEDED
 from vcscheduler.model.task import Task
+from vcscheduler.placement import kernels
 from vcscheduler.placement.rules import BoolArray, IntArray
-from vcscheduler.placement.search import Purpose, Search
+from vcscheduler.placement.search import Purpose
 
 NEVER = "Never"
 
@@ -81,14 +82,21 @@ def best_first(ssn: Session, task: Task, rows: IntArray, skip: BoolArray) -> Ite
         rows = search.ranked(task, rows)
         yield from rows[~skip[rows]].tolist()
         return
+    rank, skip = ssn.table.rank, skip.copy()
+    for _ in range(_FIRST_ONES):
+        row = kernels.best_of(rows, totals, rank, skip)
+        if row < 0:
+            return
+        yield row
+        skip[row] = True
     rows = rows[~skip[rows]]
-    scores, rank = totals[rows], ssn.table.rank
-    for _ in range(min(_FIRST_ONES, len(rows))):
-        top = np.flatnonzero(scores == scores.max())
-        at = top[np.argmin(rank[rows[top]])]
-        yield int(rows[at])
-        rows, scores = np.delete(rows, at), np.delete(scores, at)
-    yield from rows[np.lexsort((rank[rows], -scores))].tolist()
+    yield from rows[np.lexsort((rank[rows], -totals[rows]))].tolist()
+
+
+def in_order(rows: IntArray) -> Iterator[int]:
+    """The rows one after the other; few are ever asked for."""
+    yield from rows[:_FIRST_ONES].tolist()
+    yield from rows[_FIRST_ONES:].tolist()
 
 
 class Futile:
@@ -127,9 +135,12 @@ def _alike(a: Task, b: Task) -> bool:
     return mine.labels == theirs.labels and mine.annotations == theirs.annotations
 
 
-def passes(search: Search, task: Task, row: int) -> bool:
+def passes(ssn: Session, task: Task, row: int) -> bool:
     """Whether no predicate has anything against the node; resources are not looked at."""
-    return not search.failure_codes(task, np.array([row], dtype=np.int64), Purpose.BACKFILL)[0]
+    known = ssn.runs.passes(task, row)
+    if known is not None:
+        return known
+    return not ssn.search.failure_codes(task, np.array([row], dtype=np.int64), Purpose.BACKFILL)[0]
 
 
 # --- whom -------------------------------------------------------------------------------------------------------------
@@ -222,6 +233,11 @@ class Room:
         self._wanted = table.items(task.cls)
         idle, releasing, pipelined = table.idle, table.releasing, table.pipelined
         self._free = {d: float(idle[d, row] + releasing[d, row] - pipelined[d, row]) for d, _ in self._wanted}
+
+    def copy(self) -> Room:
+        other = Room.__new__(Room)
+        other._table, other._wanted, other._free = self._table, self._wanted, self._free.copy()
+        return other
 
     def add(self, task: Task, times: int = 1) -> None:
         free = self._free

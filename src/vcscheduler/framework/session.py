@@ -12,6 +12,7 @@ import random
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 from vcscheduler.config import SchedulerConfiguration
 from vcscheduler.config.options import SchedulerOptions
@@ -89,7 +90,7 @@ class Session(ExtensionPoints, SimulationPoints):
         self._stray: list[Task] = []
         self._undone: list[Task] = []
         self._was_bound: list[Task] = []
-        self._watching_keys: VictimKeys | None = None
+        self._by_job: list[dict[str, Any]] = []
         #: Evictions undone so far.
         self.returned = 0
         self.evictions: list[tuple[Task, str]] = []
@@ -195,8 +196,7 @@ class Session(ExtensionPoints, SimulationPoints):
         job_key, task_key = self.job_order.key, self.task_order.key
         if job_key is None or task_key is None:
             return None
-        self._watching_keys = VictimKeys(self.jobs, job_key, task_key)
-        return self._watching_keys
+        return VictimKeys(self.jobs, self.memo_by_job(), job_key, task_key)
 
     def victims_queue(self, victims: Sequence[Task], preemptor: Task) -> PriorityQueue[Task] | KeyedVictims:
         """In which order to evict (spec 02 §6.4)."""
@@ -230,11 +230,18 @@ class Session(ExtensionPoints, SimulationPoints):
 
     # --- operations that statements are made of (spec 02 §9.1) ------------------------------------------------------
 
+    def memo_by_job(self) -> dict[str, Any]:
+        """A dictionary for something that follows from a job alone, by its id; what a changed job has there goes."""
+        memo: dict[str, Any] = {}
+        self._by_job.append(memo)
+        return memo
+
     def touch(self, job: Job) -> None:
         """Something about the job changes, or may."""
-        self.touched[job.id] = job
-        if self._watching_keys is not None:
-            self._watching_keys.forget(job)
+        id = job.id
+        self.touched[id] = job
+        for memo in self._by_job:
+            memo.pop(id, None)
 
     def set_phase(self, job: Job, phase: str) -> None:
         job.phase = phase
@@ -318,21 +325,22 @@ class Session(ExtensionPoints, SimulationPoints):
             if handler.deallocate is not None:
                 handler.deallocate(Event(task))
 
-    def place_run(self, job: Job, tasks: list[Task], rows: list[int]) -> None:
-        """Tasks of one class, role and sub-job were allocated by a kernel, which has accounted them in the columns;
-        this brings everything else up to date. Cannot fail: no conflict of names, no handler that may refuse."""
+    def place_run(self, job: Job, tasks: list[Task], rows: list[int], status: TaskStatus) -> None:
+        """Tasks of one class, role and sub-job were placed by a kernel, which has accounted them in the columns as
+        Allocated or Pipelined; this brings everything else up to date. Cannot fail: no conflict of names, no handler
+        that may refuse."""
         self.touch(job)
-        job.set_status_of(tasks, ALLOCATED)
-        self._settle_run(RunEvent([(job, len(tasks))], tasks[0].cls, tasks, rows))
+        job.set_status_of(tasks, status)
+        self._settle_run(RunEvent([(job, len(tasks))], tasks[0].cls, tasks, rows), status)
 
-    def _settle_run(self, event: RunEvent) -> None:
-        """Tasks that are accounted already, Allocated each, take their places on the nodes; the plugins hear of it."""
+    def _settle_run(self, event: RunEvent, status: TaskStatus) -> None:
+        """Tasks that are accounted already take their places on the nodes; the plugins hear of it."""
         nodes = self.table.nodes
         for task, row in zip(event.tasks, event.rows):
             node = nodes[row]
             task.node_name = node.name
             node.tasks[task.key] = task
-            task.counted = ALLOCATED
+            task.counted = status
         for handler in self.event_handlers:
             if handler.allocate_run is not None:
                 handler.allocate_run(event)
@@ -346,7 +354,7 @@ class Session(ExtensionPoints, SimulationPoints):
         for job, task in zip(jobs, tasks):
             self.touch(job)
             job.set_status(task, ALLOCATED)
-        self._settle_run(RunEvent([(job, 1) for job in jobs], tasks[0].cls, tasks, rows))
+        self._settle_run(RunEvent([(job, 1) for job in jobs], tasks[0].cls, tasks, rows), ALLOCATED)
         refused = {task.uid for task, _ in self.cache.bind_run(tasks, rows)}
         for job, task in zip(jobs, tasks):
             if task.uid in refused:
@@ -437,9 +445,9 @@ class Session(ExtensionPoints, SimulationPoints):
     def statement_ended(self, key: int) -> None:
         self._open_statements.pop(key, None)
 
-    def keep_until_close(self, task: Task) -> None:
-        """A pipelined task whose statement was committed: planned here, unknown to the cluster."""
-        self._loose.append(task)
+    def keep_until_close(self, tasks: Iterable[Task]) -> None:
+        """Pipelined tasks whose statement was committed: planned here, unknown to the cluster."""
+        self._loose.extend(tasks)
 
     def remember_transaction(self, task: Task) -> None:
         task.last_transaction = task.current_context()

@@ -40,15 +40,17 @@ class Allocate:
 
 
 @dataclass(slots=True)
-class AllocateRun:
-    """Tasks of one class, role and sub-job; ``rows[i]`` is the node of ``tasks[i]``."""
+class PlaceRun:
+    """Tasks of one class, role and sub-job; ``rows[i]`` is the node of ``tasks[i]``. ``status``: Allocated, or
+    Pipelined without evictions."""
 
     job: Job
     tasks: list[Task]
     rows: list[int]
+    status: TaskStatus
 
 
-Operation = Evict | Pipeline | Allocate | AllocateRun
+Operation = Evict | Pipeline | Allocate | PlaceRun
 
 
 class Statement:
@@ -64,7 +66,7 @@ class Statement:
     def __iter__(self) -> Iterator[Task]:
         """The tasks that this statement placed."""
         for op in self.operations:
-            if isinstance(op, AllocateRun):
+            if isinstance(op, PlaceRun):
                 yield from op.tasks
             elif not isinstance(op, Evict):
                 yield op.task
@@ -108,10 +110,13 @@ class Statement:
         self._append(Allocate(task, task.node_name))
         return None
 
-    def allocate_run(self, job: Job, tasks: list[Task], rows: list[int]) -> None:
-        """Take over what a kernel placed and accounted in the columns."""
-        self._ssn.place_run(job, tasks, rows)
-        self._append(AllocateRun(job, tasks, rows))
+    def place_run(self, job: Job, tasks: list[Task], rows: list[int], status: TaskStatus) -> None:
+        """Take over what a kernel placed and accounted in the columns as Allocated or Pipelined."""
+        if status is PIPELINED:
+            for task in tasks:
+                task.eviction_occurred = False
+        self._ssn.place_run(job, tasks, rows, status)
+        self._append(PlaceRun(job, tasks, rows, status))
 
     def unpipeline(self, task: Task) -> None:
         """Undo a pipeline without touching the list; the statement is to be discarded or thrown away afterwards."""
@@ -125,10 +130,13 @@ class Statement:
         ssn = self._ssn
         evicting = ""
         for op in self.operations:
-            if isinstance(op, AllocateRun):
+            if isinstance(op, PlaceRun):
                 for task in op.tasks:
                     task.last_transaction = None
-                self._commit_run(op)
+                if op.status is PIPELINED:
+                    ssn.keep_until_close(op.tasks)
+                else:
+                    self._commit_run(op)
                 continue
             op.task.last_transaction = None
             if isinstance(op, Evict):
@@ -138,7 +146,7 @@ class Statement:
                 else:
                     ssn.record_eviction(op.task, op.reason, op.on_behalf)
             elif isinstance(op, Pipeline):
-                ssn.keep_until_close(op.task)
+                ssn.keep_until_close([op.task])
             elif op.task.status is ALLOCATED and ssn.commit_allocate(op.task) is not None:
                 ssn.take_back(op.task)
         if evicting:
@@ -146,7 +154,7 @@ class Statement:
             transactions[evicting] = transactions.get(evicting, 0) + 1
         self._end()
 
-    def _commit_run(self, op: AllocateRun) -> None:
+    def _commit_run(self, op: PlaceRun) -> None:
         ssn = self._ssn
         refused = ssn.cache.bind_run(op.tasks, op.rows)
         bound = op.tasks
@@ -164,7 +172,7 @@ class Statement:
         """Undo in reverse order; each task remembers where it stood, for the conditions written at close."""
         ssn = self._ssn
         for op in reversed(self.operations):
-            if isinstance(op, AllocateRun):
+            if isinstance(op, PlaceRun):
                 for task in op.tasks:
                     ssn.remember_transaction(task)
                 ssn.take_back_run(op.job, op.tasks, op.rows)
@@ -200,7 +208,11 @@ class Statement:
                 error = self.allocate(op.task, table.get(op.node_name))
             else:
                 for task, row in zip(op.tasks, op.rows):
-                    error = error or self.allocate(task, table.nodes[row])
+                    node = table.nodes[row]
+                    if error is None and op.status is PIPELINED:
+                        error = self.pipeline(task, node, False)
+                    elif error is None:
+                        error = self.allocate(task, node)
             if error is not None:
                 return error
         return None

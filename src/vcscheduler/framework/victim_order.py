@@ -24,19 +24,22 @@ _key = itemgetter(0)
 
 class VictimKeys:
     """Keys of jobs and tasks for one session. ``job_key`` may depend on nothing but the job, ``task_key`` on nothing
-    that changes. ``version`` grows with every change of a job."""
+    that changes. ``memo``: keeps something for a job until the job changes."""
 
-    def __init__(self, jobs: Mapping[str, Job], job_key: Callable[[Job], Key], task_key: Callable[[Task], Key]) -> None:
+    def __init__(
+        self,
+        jobs: Mapping[str, Job],
+        memo: dict[str, tuple[Key, str]],
+        job_key: Callable[[Job], Key],
+        task_key: Callable[[Task], Key],
+    ) -> None:
         self._jobs = jobs
         self._job_key = job_key
         self._task_key = task_key
-        self._job_keys: dict[str, tuple[Key, str]] = {}
+        self._job_keys = memo
         self._task_keys: dict[Task, Key] = {}
-        self.version = 0
-
-    def forget(self, job: Job) -> None:
-        self._job_keys.pop(job.id, None)
-        self.version += 1
+        #: With what they were made from.
+        self._entries: dict[Task, tuple[tuple[Key, str], Entry]] = {}
 
     def _job(self, id: str) -> tuple[Key, str] | None:
         """Key and queue; None if the session does not have the job."""
@@ -54,7 +57,7 @@ class VictimKeys:
 
     def entries(self, victims: Iterable[Task]) -> list[Entry] | None:
         """None if keys cannot order them: a job is gone, or only some of the pods' names have an index."""
-        job_keys, task_keys = self._job_keys, self._task_keys
+        job_keys, kept = self._job_keys, self._entries
         found: list[Entry] = []
         indexed = 0
         for t in victims:
@@ -63,7 +66,11 @@ class VictimKeys:
                 return None
             if t.index is not None:
                 indexed += 1
-            found.append(((job[0], task_keys.get(t) or self._task(t)), job[1], t))
+            known = kept.get(t)
+            if known is None or known[0] is not job:
+                entry = ((job[0], self._task_keys.get(t) or self._task(t)), job[1], t)
+                known = kept[t] = (job, entry)
+            found.append(known[1])
         return found if indexed in (0, len(found)) else None
 
     def renewed(self, entry: Entry) -> Entry:
@@ -76,7 +83,7 @@ class KeyedVictims:
     """The victims of one node in order. ``across``: which of two queues victims are taken from first; None where all
     victims count as of one queue."""
 
-    __slots__ = ("_across", "_entries", "_heap", "_keys", "_taken", "_version")
+    __slots__ = ("_across", "_entries", "_heap", "_keys", "_taken")
 
     def __init__(self, keys: VictimKeys, entries: list[Entry], across: Callable[[str, str], bool] | None) -> None:
         self._keys = keys
@@ -84,7 +91,6 @@ class KeyedVictims:
         self._across = across
         self._heap: PriorityQueue[Entry] | None = None
         self._taken = False
-        self._version = keys.version
 
     def __len__(self) -> int:
         return len(self._entries) - self._taken if self._heap is None else len(self._heap)
@@ -100,9 +106,8 @@ class KeyedVictims:
             self._heap = PriorityQueue(self._less, self._entries)
             if self._taken:
                 self._heap.pop()
-        if self._version != self._keys.version:
-            self._version = self._keys.version
-            self._heap.rekey(self._keys.renewed)
+        # Whatever was evicted since changed jobs.
+        self._heap.rekey(self._keys.renewed)
         entry = self._heap.pop()
         return None if entry is None else entry[2]
 

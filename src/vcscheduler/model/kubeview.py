@@ -32,6 +32,7 @@ class KubeView:
         pods: int64 [rows], pods in the view. max_pods: int64 [rows], ``status.allocatable["pods"]``.
         requested, nonzero: int64 [3, rows] and [2, rows] (milli-CPU, bytes, GPUs); allocatable: int64 [3, rows].
         ports: row -> (IP, protocol, port) -> number of pods that hold it; only rows that have any.
+        with_affinity: the pods that ask for affinity of any kind, in order of arrival.
     """
 
     def __init__(self, rows: int) -> None:
@@ -41,6 +42,7 @@ class KubeView:
         self.nonzero = np.zeros((2, rows), dtype=np.int64)
         self.allocatable = np.zeros((3, rows), dtype=np.int64)
         self.ports: dict[int, dict[HostPort, int]] = {}
+        self.with_affinity: dict[Task, None] = {}
         self.listeners: list[ViewListener] = []
 
     def grow(self, rows: int) -> None:
@@ -75,6 +77,8 @@ class KubeView:
             held = self.ports.setdefault(row, {})
             for port in task.cls.ports:
                 held[port] = held.get(port, 0) + 1
+        if task.cls.has_affinity:
+            self.with_affinity[task] = None
         task.view_row = row
         for listener in self.listeners:
             listener.pod_added(task, row)
@@ -83,6 +87,8 @@ class KubeView:
         """The pods came in by a kernel that has counted them in the columns already; the class has no host ports."""
         for task, row in zip(tasks, rows):
             task.view_row = row
+        if tasks[0].cls.has_affinity:
+            self.with_affinity.update(dict.fromkeys(tasks))
         for listener in self.listeners:
             for task, row in zip(tasks, rows):
                 listener.pod_added(task, row)
@@ -102,6 +108,8 @@ class KubeView:
                     held[port] -= 1
             if not held:
                 del self.ports[row]
+        if task.cls.has_affinity:
+            del self.with_affinity[task]
         task.view_row = -1
         for listener in self.listeners:
             listener.pod_removed(task, row)

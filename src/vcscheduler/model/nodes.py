@@ -134,6 +134,11 @@ class Node:
 
     def update(self, task: Task) -> None:
         """Account the task anew after its status changed."""
+        stored, before = self.tasks.get(task.key), task.counted
+        if stored is task and before is not None and PIPELINED not in (before, task.status):
+            task.counted = task.status
+            self.table.account_release(self.row, task.cls, (task.status is RELEASING) - (before is RELEASING))
+            return
         self.remove(task)
         self.tasks[task.key] = task
         task.counted = task.status
@@ -351,6 +356,15 @@ class NodeTable:
             cls.derived["items"] = found
         return found  # type: ignore[return-value]
 
+    def request_columns(self, cls: TaskClass) -> tuple[IntArray, FloatArray]:
+        """:meth:`items` as arrays: int64 [n] dimensions, float64 [n] amounts."""
+        found = cls.derived.get("request columns")
+        if found is None:
+            items = self.items(cls)
+            found = (np.array([d for d, _ in items], dtype=np.int64), np.array([x for _, x in items]))
+            cls.derived["request columns"] = found
+        return found  # type: ignore[return-value]
+
     def vector(self, quantity: str, row: int) -> Resources:
         """One cell column as a vector. Scalars are those of allocatable and whatever else is not 0."""
         column = getattr(self, quantity)[:, row]
@@ -379,6 +393,13 @@ class NodeTable:
                 if status is RELEASING:
                     self.releasing[d, row] += x * times
         self.touch(row)
+
+    def account_release(self, row: int, cls: TaskClass, times: int) -> None:
+        """What a task holds begins (1) or ceases (-1) to be on its way out; 0 changes nothing but the log."""
+        if self.ready[row]:
+            for d, x in self.items(cls):
+                self.releasing[d, row] += x * times
+            self.touch(row)
 
     # --- change log -------------------------------------------------------------------------------------------
 

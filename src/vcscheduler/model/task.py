@@ -66,7 +66,18 @@ class TaskClass:
     at labels, job, queue or role. ``derived`` is room for what rules compute once a class; a rule keys it by its name.
     """
 
-    __slots__ = ("best_effort", "derived", "id", "kube", "namespace", "pod", "ports", "resreq", "vector")
+    __slots__ = (
+        "best_effort",
+        "derived",
+        "has_affinity",
+        "id",
+        "kube",
+        "namespace",
+        "pod",
+        "ports",
+        "resreq",
+        "vector",
+    )
 
     def __init__(self, id: int, pod: Pod, resreq: Resources) -> None:
         self.id = id
@@ -74,6 +85,7 @@ class TaskClass:
         self.namespace = pod.metadata.namespace
         self.resreq = resreq
         self.best_effort = is_best_effort(resreq)
+        self.has_affinity = pod.spec.affinity is not None
         self.kube: KubeRequest = kube_request(pod)
         self.ports: tuple[HostPort, ...] = host_ports(pod)
         self.derived: dict[str, object] = {}

@@ -113,10 +113,8 @@ class TermHolders:
         self._key_uses: dict[str, int] = {}
         self._keys: frozenset[str] | None = frozenset()
         self._terms: dict[Task, PodTerms] = {}
-        for node in table.nodes:
-            for task in node.tasks.values():
-                if task.cls.pod.spec.affinity is not None and task.view_row >= 0:
-                    self.pod_added(task, task.view_row)
+        for task in table.view.with_affinity:
+            self.pod_added(task, task.view_row)
         table.view.listeners.append(self)
 
     @property
@@ -126,7 +124,7 @@ class TermHolders:
         return self._keys
 
     def pod_added(self, task: Task, row: int) -> None:
-        if task.cls.pod.spec.affinity is None:
+        if not task.cls.has_affinity:
             return
         terms = pod_terms(task)
         if terms is not NO_TERMS:

@@ -31,8 +31,8 @@ def compiled(f: F) -> F:
 
 # Places in the ``figures`` array of a class, all integral.
 SCORED_CPU, SCORED_MEMORY, CPU, MEMORY, GPU, NONZERO_CPU, NONZERO_MEMORY = range(7)
-LEAST, MOST, BALANCED, CHECK_PODS, EXCLUSIVE = range(7, 12)
-FIGURES = 12
+LEAST, MOST, BALANCED, CHECK_PODS, EXCLUSIVE, LATER = range(7, 13)
+FIGURES = 13
 
 #: A row that some search of this attempt found not to fit; the lower bits are those of Reason.
 SEEN = 1 << 40
@@ -50,23 +50,62 @@ _R_SPREAD = int(Reason.SPREAD)
 @compiled
 def _fits(
     i: int,
+    later: bool,
     dims: IntArray,
     amounts: FloatArray,
     idle: FloatArray,
     releasing: FloatArray,
     pipelined: FloatArray,
 ) -> bool:
-    """Request <= idle and <= future idle, with the tolerance of a tenth."""
+    """Request <= future idle and, unless ``later``, <= idle, with the tolerance of a tenth."""
     for j in range(dims.shape[0]):
         d = dims[j]
         x = amounts[j]
         free = idle[d, i]
-        if not (x < free or abs(x - free) < 0.1):
+        if not later and not (x < free or abs(x - free) < 0.1):
             return False
         future = free + releasing[d, i] - pipelined[d, i]
         if not (x < future or abs(x - future) < 0.1):
             return False
     return True
+
+
+@compiled
+def shortage(
+    rows: IntArray,
+    later: bool,
+    dims: IntArray,
+    amounts: FloatArray,
+    idle: FloatArray,
+    releasing: FloatArray,
+    pipelined: FloatArray,
+) -> IntArray:
+    """int64 of the shape of ``rows``: 0 where a request fits what is idle (``later``: will be idle), else 1 + the first
+    dimension that is short; tolerance as in :func:`_fits`."""
+    result = np.zeros(rows.shape[0], dtype=np.int64)
+    for k in range(rows.shape[0]):
+        i = rows[k]
+        for j in range(dims.shape[0]):
+            d = dims[j]
+            free = idle[d, i]
+            if later:
+                free = free + releasing[d, i] - pipelined[d, i]
+            if not (amounts[j] < free or abs(amounts[j] - free) < 0.1):
+                result[k] = d + 1
+                break
+    return result
+
+
+@compiled
+def best_of(rows: IntArray, scores: FloatArray, rank: IntArray, skip: BoolArray) -> int:
+    """The row of highest score, the first by rank of several, that is not to be skipped; -1 if there is none.
+    ``scores``, ``rank`` and ``skip`` go by row."""
+    top = -1
+    for k in range(rows.shape[0]):
+        i = rows[k]
+        if not skip[i] and (top < 0 or scores[i] > scores[top] or (scores[i] == scores[top] and rank[i] < rank[top])):
+            top = i
+    return top
 
 
 @compiled
@@ -205,12 +244,14 @@ def evaluate(
     batch_part: FloatArray,
     total: FloatArray,
 ) -> None:
-    """For each of the rows: ``ok`` = fits on what is idle now by everything that concerns the row alone; ``total`` =
-    its score without what is scaled over the candidates (-inf if it does not fit), the sum of node and batch part."""
+    """For each of the rows: ``ok`` = fits on what is idle now (a class of LATER: on what will be) by everything that
+    concerns the row alone; ``total`` = its score without what is scaled over the candidates (-inf if it does not fit),
+    the sum of node and batch part."""
+    later = figures[LATER] != 0
     for k in range(rows.shape[0]):
         i = rows[k]
         fits = ready[i] and static[i] == 0 and (figures[CHECK_PODS] == 0 or pods[i] < max_pods[i])
-        fits = fits and _fits(i, dims, amounts, idle, releasing, pipelined)
+        fits = fits and _fits(i, later, dims, amounts, idle, releasing, pipelined)
         ok[i] = fits
         if fits:
             node = float(node_constant[i]) + _binpack_score(
@@ -252,17 +293,21 @@ def _occupy(
     amounts: FloatArray,
     figures: IntArray,
     idle: FloatArray,
+    pipelined: FloatArray,
     used: FloatArray,
     pods: IntArray,
     requested: IntArray,
     nonzero: IntArray,
     in_view: bool,
 ) -> None:
-    """Account one more task of the class on the row, as Allocated."""
+    """Account one more task of the class on the row, as Allocated, or (LATER) as Pipelined."""
     for j in range(dims.shape[0]):
         d = dims[j]
-        idle[d, i] -= amounts[j]
-        used[d, i] += amounts[j]
+        if figures[LATER] != 0:
+            pipelined[d, i] += amounts[j]
+        else:
+            idle[d, i] -= amounts[j]
+            used[d, i] += amounts[j]
     if in_view:
         pods[i] += 1
         requested[0, i] += figures[CPU]
@@ -279,6 +324,7 @@ def place_run(
     n: int,
     rank: IntArray,
     best: IntArray,
+    nominated: IntArray,
     in_view: bool,
     dims: IntArray,
     amounts: FloatArray,
@@ -306,23 +352,40 @@ def place_run(
     batch_part: FloatArray,
     total: FloatArray,
 ) -> IntArray:
-    """Place up to ``count`` tasks of a class; the rows in order of placement. Fewer rows: the next task fits nowhere
-    on what is idle."""
+    """Place up to ``count`` tasks of a class; the rows in order of placement. Fewer rows: the next task fits nowhere.
+
+    ``nominated``: int64 [count] or empty, the row that a task was promised, or -1: it goes there if it fits, whatever
+    the scores. One that fits there only later also ends the run: it is to be pipelined, and this run is not LATER.
+    """
+    later = figures[LATER] != 0
     out = np.empty(count, dtype=np.int64)
     one = np.empty(1, dtype=np.int64)
     blocks = (n + size - 1) // size
     placed = 0
     while placed < count:
         top = -1
-        for b in range(blocks):
-            i = best[b]
-            if total[i] == -np.inf:
-                continue
-            if top < 0 or total[i] > total[top] or (total[i] == total[top] and rank[i] < rank[top]):
-                top = i
+        promised = nominated[placed] if nominated.shape[0] > 0 else -1
+        if promised >= 0:
+            if ok[promised]:
+                top = promised
+            elif (
+                not later
+                and ready[promised]
+                and static[promised] == 0
+                and (figures[CHECK_PODS] == 0 or pods[promised] < max_pods[promised])
+                and _fits(promised, True, dims, amounts, idle, releasing, pipelined)
+            ):
+                break
+        if top < 0:
+            for b in range(blocks):
+                i = best[b]
+                if total[i] == -np.inf:
+                    continue
+                if top < 0 or total[i] > total[top] or (total[i] == total[top] and rank[i] < rank[top]):
+                    top = i
         if top < 0:
             break
-        _occupy(top, dims, amounts, figures, idle, used, pods, requested, nonzero, in_view)
+        _occupy(top, dims, amounts, figures, idle, pipelined, used, pods, requested, nonzero, in_view)
         out[placed] = top
         placed += 1
         if figures[EXCLUSIVE] != 0:
@@ -517,7 +580,7 @@ def place_scan(
                 top_score = score
         if top < 0:
             break
-        _occupy(top, dims, amounts, figures, idle, used, pods, requested, nonzero, in_view)
+        _occupy(top, dims, amounts, figures, idle, pipelined, used, pods, requested, nonzero, in_view)
         for j in range(constraints):
             if counted[j, top] and domain[j, top] >= 0:
                 counts[offsets[j] + domain[j, top]] += increments[j]

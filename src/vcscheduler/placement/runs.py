@@ -7,6 +7,7 @@ change log, so a call costs what changed since the last one. What cannot be expr
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import numpy as np
 
 from vcscheduler.model.fit import CodedFailures
 from vcscheduler.model.resources import EPSILON
-from vcscheduler.model.task import Task, TaskClass
+from vcscheduler.model.task import Task
 from vcscheduler.placement import kernels
 from vcscheduler.placement.rules import (
     BoolArray,
@@ -34,6 +35,7 @@ from vcscheduler.placement.rules import (
 from vcscheduler.placement.search import ErrorCache, Search
 
 _NO_INTS = np.zeros(0, dtype=np.int64)
+_NO_FLOATS = np.zeros(0)
 #: Constraints that may bar a node for good: it lacks a label, or the pods that are asked for.
 _FINAL = frozenset((ConstraintKind.AFFINITY, ConstraintKind.SPREAD))
 
@@ -69,40 +71,29 @@ class ClassStates:
     """The most recently used class states; lives as long as the scheduler."""
 
     limit: int = 64
-    states: OrderedDict[int, ClassState] = field(default_factory=OrderedDict)
+    #: By class, and whether its tasks are to be pipelined.
+    states: OrderedDict[tuple[int, bool], ClassState] = field(default_factory=OrderedDict)
     #: For benchmarks and tests: rows evaluated, states built anew, calls served.
     rows_evaluated: int = 0
     built: int = 0
     calls: int = 0
 
-    def get(self, cls: TaskClass, key: tuple[Any, ...]) -> ClassState | None:
-        state = self.states.get(cls.id)
+    def get(self, slot: tuple[int, bool], key: tuple[Any, ...]) -> ClassState | None:
+        state = self.states.get(slot)
         if state is None or state.key != key:
             return None
-        self.states.move_to_end(cls.id)
+        self.states.move_to_end(slot)
         return state
 
-    def put(self, cls: TaskClass, state: ClassState) -> None:
-        self.states[cls.id] = state
-        self.states.move_to_end(cls.id)
+    def put(self, slot: tuple[int, bool], state: ClassState) -> None:
+        self.states[slot] = state
+        self.states.move_to_end(slot)
         if len(self.states) > self.limit:
             self.states.popitem(last=False)
 
 
 class _Figures:
     """What all scorers say of one class, put together."""
-
-    __slots__ = (
-        "balanced",
-        "batch_constant",
-        "binpack",
-        "binpack_weight",
-        "least",
-        "most",
-        "node_constant",
-        "scaled",
-        "uniform",
-    )
 
     def __init__(self) -> None:
         self.least = self.most = self.balanced = self.uniform = 0
@@ -138,7 +129,9 @@ class _Figures:
                 self.scaled.append(each)
         return True
 
+    @functools.cached_property
     def key(self) -> tuple[Any, ...]:
+        """To be asked once everything is put together."""
         return (
             self.least,
             self.most,
@@ -172,12 +165,22 @@ class Runs:
             search.sampling.exact and search.rng is None and not search.best_node_fns and len(search.filters) <= 1
         )
 
-    def place(self, task: Task, count: int, cache: ErrorCache, *, last: bool) -> list[int] | None:
+    def place(
+        self,
+        task: Task,
+        count: int,
+        cache: ErrorCache,
+        *,
+        last: bool,
+        nominated: IntArray | None = None,
+        later: bool = False,
+    ) -> list[int] | None:
         """Place up to ``count`` tasks like this one on what is idle; the rows in order. The columns of the table are
         up to date afterwards, jobs and nodes are the caller's to bring along. None: a kernel cannot serve this task.
 
         ``last``: no task follows those ``count``, so if all are placed nobody will read what the error cache would
-        have to say.
+        have to say. ``nominated``: int64 [count], the row that each task was promised, -1 for none. ``later``: on what
+        will be idle; none is placed so while any of them fits on what is idle.
         """
         search = self._search
         self._kin_of = None  # What is placed may change what the rules look at.
@@ -191,16 +194,29 @@ class Runs:
         figures = self._figures(task)
         if figures is None:
             return None
-        state = self._state(task, filter_, figures, self._states)
-        self._states.calls += 1
         constraints = filter_.constraints if filter_ is not None else []
-        if not constraints and not figures.scaled and cache.refused(task) is None:
-            rows = self._blocks(state, count)
+        simple = not constraints and not figures.scaled and cache.refused(task) is None
+        if nominated is not None and not simple:
+            return None
+        state = self._state(task, filter_, figures, self._states)
+        if later:
+            if state.ok.any():
+                return []
+            state = self._state(task, filter_, figures, self._states, later=True)
+        self._states.calls += 1
+        if simple:
+            rows = self._blocks(state, count, _NO_INTS if nominated is None else nominated)
         else:
             rows = self._scan(state, task, count, cache, constraints, figures.scaled, last)
         if len(rows):
-            if not last and len(rows) == count:
-                self._note_refusals(task, state, cache, rows)
+            done = len(rows) == count
+            if nominated is not None:
+                # The next task may look at no more than the node that it was promised.
+                searched = np.flatnonzero(rows != nominated[: len(rows)])
+                if len(searched) and not (last and done):
+                    self._note_refusals(task, state, cache, rows, int(searched[-1]))
+            elif done and not last:
+                self._note_refusals(task, state, cache, rows, len(rows) - 1)
             search.table.touch_many(rows if len(rows) == 1 else np.unique(rows))
             state.position = search.table.log_end
         found: list[int] = rows.tolist()
@@ -230,13 +246,24 @@ class Runs:
             known = self._hopeful[id(static)] = (static, rows[static[rows] == 0])
         return known[1]
 
+    def passes(self, task: Task, row: int) -> bool | None:
+        """Whether no filter has anything against a node; resources are not looked at. None: only the search itself can
+        tell."""
+        search = self._search
+        if not search.filters:
+            return True
+        filter_ = search.filters[0].kernel(task) if self.possible else None
+        if filter_ is None or filter_.constraints or filter_.exclusive:
+            return None
+        view = search.table.view
+        return not filter_.static[row] and bool(view.pods[row] < view.max_pods[row])
+
     def alike(self, a: Task, b: Task) -> bool:
         """Whether two tasks of one job may be placed in one run."""
         return (
             a.role == b.role
             and a.sub_job is b.sub_job
             and not b.pod.spec.scheduling_gates
-            and not b.pod.status.nominated_node_name
             and self.alike_across_jobs(a, b)
         )
 
@@ -269,7 +296,15 @@ class Runs:
 
     # --- class state ------------------------------------------------------------------------------------------------
 
-    def _state(self, task: Task, filter_: KernelFilter | None, figures: _Figures, states: ClassStates) -> ClassState:
+    def _state(
+        self,
+        task: Task,
+        filter_: KernelFilter | None,
+        figures: _Figures,
+        states: ClassStates,
+        *,
+        later: bool = False,
+    ) -> ClassState:
         table, cls = self._search.table, task.cls
         n = table.n
         if len(self._zeros) < n:
@@ -281,13 +316,16 @@ class Runs:
             filter_ is not None and filter_.exclusive,
             # Arrays by identity: one stays the same object while what it says does, and the state holds it.
             id(filter_.static) if filter_ is not None else 0,
-            figures.key(),
+            figures.key,
         )
-        state = states.get(cls, key)
+        slot = (cls.id, later)
+        state = states.get(slot, key)
         if state is None:
-            items = [] if states is self._everywhere else table.items(cls)
-            state = self._build(task, key, filter_, figures, items)
-            states.put(cls, state)
+            nothing = _NO_INTS, _NO_FLOATS
+            columns = nothing if states is self._everywhere else table.request_columns(cls)
+            state = self._build(task, key, filter_, figures, columns)
+            state.figures[kernels.LATER] = later
+            states.put(slot, state)
             changed = None
         else:
             changed = table.changed_since(state.position)
@@ -309,9 +347,9 @@ class Runs:
         key: tuple[Any, ...],
         filter_: KernelFilter | None,
         given: _Figures,
-        items: list[tuple[int, float]],
+        columns: tuple[IntArray, FloatArray],
     ) -> ClassState:
-        """``items``: what must fit."""
+        """``columns``: what must fit."""
         table, cls = self._search.table, task.cls
         n = table.n
         self._states.built += 1
@@ -335,8 +373,8 @@ class Runs:
         size = 64 if n <= 20_000 else 256
         return ClassState(
             key=key,
-            dims=np.array([d for d, _ in items], dtype=np.int64),
-            amounts=np.array([x for _, x in items]),
+            dims=columns[0],
+            amounts=columns[1],
             figures=figures,
             static=filter_.static if filter_ is not None else self._zeros,
             node_constant=self._zeros if given.node_constant is None else given.node_constant,
@@ -387,7 +425,7 @@ class Runs:
 
     # --- kernels ----------------------------------------------------------------------------------------------------
 
-    def _blocks(self, state: ClassState, count: int) -> IntArray:
+    def _blocks(self, state: ClassState, count: int, nominated: IntArray) -> IntArray:
         table = self._search.table
         rows: IntArray = kernels.place_run(
             count,
@@ -395,6 +433,7 @@ class Runs:
             table.n,
             table.rank,
             state.best,
+            nominated,
             self._in_view,
             *self._class_arguments(state),
             *self._table_arguments(),
@@ -462,15 +501,16 @@ class Runs:
             kernels.best_of_blocks(np.unique(rows), state.size, n, state.total, table.rank, state.best)
         return rows
 
-    def _note_refusals(self, task: Task, state: ClassState, cache: ErrorCache, taken: IntArray) -> None:
-        """After a run that leaves tasks behind: what its last search refused, for the error cache. ``taken``: the rows
-        of the run; the last of them took the last task, so that search still found room there."""
+    def _note_refusals(self, task: Task, state: ClassState, cache: ErrorCache, taken: IntArray, searched: int) -> None:
+        """After a run that leaves tasks behind: what its last search of all nodes refused, for the error cache.
+        ``taken``: the rows of the run; that search placed the task at ``searched``, so it still found room there, as
+        on the rows that tasks went to later because they were promised."""
         table = self._search.table
         if not cache.serves(task):
             return
         known = cache.refused(task)
         refused = table.ready[: table.n] & ~state.ok
-        refused[taken[-1]] = False
+        refused[taken[searched:]] = False
         if known is not None:
             refused &= ~known.mask[: table.n]
         rows = np.flatnonzero(refused)

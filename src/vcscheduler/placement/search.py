@@ -17,6 +17,7 @@ from vcscheduler.model.fit import CodedFailures, FitErrors, Status
 from vcscheduler.model.nodes import Node, NodeTable
 from vcscheduler.model.status import Code
 from vcscheduler.model.task import Task
+from vcscheduler.placement import kernels
 from vcscheduler.placement.rules import BoolArray, FloatArray, IntArray, NodeFilter, NodeScorer, ScoringFailed
 
 _STAGE = 40  # Bits below: a filter's own code; above: its place in the chain, 0 = the resource check.
@@ -210,13 +211,9 @@ class Search:
     def shortage(self, task: Task, rows: IntArray, *, future: bool) -> IntArray:
         """0 where the request fits (future) idle, else 1 + the first dimension that is short."""
         table = self.table
-        result = np.zeros(len(rows), dtype=np.int64)
-        for d, x in reversed(table.items(task.cls)):
-            free = table.idle[d, rows]
-            if future:
-                free = free + table.releasing[d, rows] - table.pipelined[d, rows]
-            result[~((x < free) | (np.abs(x - free) < 0.1))] = d + 1
-        return result
+        dims, amounts = table.request_columns(task.cls)
+        found: IntArray = kernels.shortage(rows, future, dims, amounts, table.idle, table.releasing, table.pipelined)
+        return found
 
     def fits(self, task: Task, rows: IntArray, *, future: bool) -> BoolArray:
         return np.equal(self.shortage(task, rows, future=future), 0)

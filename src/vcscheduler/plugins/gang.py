@@ -28,6 +28,7 @@ class GangPlugin(Plugin):
 
     def on_session_open(self, ssn: Session) -> None:
         self.ssn = ssn
+        self._spare: dict[str, int] = ssn.memo_by_job()
         ssn.add_job_valid_fn(self.name, job_valid)
         ssn.add_preemptable_fn(self.name, self.evictable)
         ssn.add_reclaimable_fn(self.name, self.evictable)
@@ -42,24 +43,25 @@ class GangPlugin(Plugin):
 
     def evictable(self, task: Task, candidates: list[Task]) -> tuple[list[Task], Vote]:
         """Tasks that their job can lose and still have its minimum, counted over this call."""
-        jobs, explaining = self.ssn.jobs, self.ssn.explaining_victims
-        left: dict[str, int] = {}
+        explaining, known = self.ssn.explaining_victims, self._spare
+        taken: dict[str, int] = {}
         victims = []
         for t in candidates:
             id = t.job_id
-            job = jobs.get(id)
-            if job is None:
-                continue
-            ready = left.get(id)
-            if ready is None:
-                ready = left[id] = ready_count(job.counts)
-            spare = ready > job.min_available
-            if spare:
+            spare = known.get(id)
+            if spare is None:
+                job = self.ssn.jobs.get(id)
+                if job is None:
+                    continue
+                spare = known[id] = ready_count(job.counts) - job.min_available
+            gone = taken.get(id, 0)
+            if gone < spare:
                 victims.append(t)
-                left[id] = ready - 1
+                taken[id] = gone + 1
             if explaining:
-                why = partial("its job has {} ready tasks and needs {}".format, ready, job.min_available)
-                self.ssn.explain_victim(self.name, task, t, spare, why)
+                least = self.ssn.jobs[id].min_available
+                why = partial("its job has {} ready tasks and needs {}".format, spare - gone + least, least)
+                self.ssn.explain_victim(self.name, task, t, gone < spare, why)
         return victims, Vote.PERMIT
 
     def on_session_close(self, ssn: Session) -> None:

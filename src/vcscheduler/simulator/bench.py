@@ -18,8 +18,7 @@ from vcscheduler.cluster.memory import MemoryCluster
 from vcscheduler.config import parse_configuration
 from vcscheduler.framework.registry import Registry
 from vcscheduler.framework.scheduler import Scheduler
-from vcscheduler.objects import Pod
-from vcscheduler.simulator.scenarios import SCENARIOS, START, Scenario
+from vcscheduler.simulator.scenarios import SCENARIOS, START, WARM_UP, Scenario
 
 IDLE_CYCLES = 5
 
@@ -68,7 +67,7 @@ def measure(name: str, runs: int = 3) -> Result:
 
 def _measure(name: str, runs: int) -> Result:
     scenario = SCENARIOS[name]
-    _one_run(SCENARIOS["A"], small=True)  # Loads the kernels, which were compiled when this was installed.
+    _one_run(WARM_UP)  # Loads the kernels, or compiles them where that was not done yet.
     done = [_one_run(scenario) for _ in range(1 if scenario.large else runs)]
     middle = sorted(done, key=lambda r: r.cycle)[(len(done) - 1) // 2]
     return Result(
@@ -82,7 +81,7 @@ def _measure(name: str, runs: int) -> Result:
     )
 
 
-def _one_run(scenario: Scenario, *, small: bool = False) -> Run:
+def _one_run(scenario: Scenario) -> Run:
     now = START + timedelta(days=1)
     cluster = MemoryCluster(lambda: now)
     registry = Registry.default()
@@ -94,10 +93,8 @@ def _one_run(scenario: Scenario, *, small: bool = False) -> Run:
     gc.disable()
     try:
         start = time.perf_counter()
-        for count, obj in enumerate(scenario.objects()):
+        for obj in scenario.objects():
             cluster.apply(obj)
-            if small and count > 1600 and isinstance(obj, Pod):
-                break
         cache.apply_events()
         ingest = time.perf_counter() - start
         gc.freeze()
@@ -105,7 +102,7 @@ def _one_run(scenario: Scenario, *, small: bool = False) -> Run:
         times = scheduler.run_once()
         binds = len(cluster.bindings())
         evictions = len(cluster.terminating())
-        if not small and (binds, evictions) != (scenario.expected_binds, scenario.expected_evictions):
+        if (binds, evictions) != (scenario.expected_binds, scenario.expected_evictions):
             raise BenchmarkFailed(
                 f"scenario {scenario.name}: expected {scenario.expected_binds} binds and "
                 f"{scenario.expected_evictions} evictions, found {binds} and {evictions}"

@@ -343,3 +343,20 @@ def _scenarios() -> dict[str, Scenario]:
 
 
 SCENARIOS = _scenarios()
+
+#: Not measured: a little of everything, so that what is loaded when it is first used is there.
+WARM_UP = Scenario(
+    "warm-up",
+    "2 nodes, 110 low-priority pods, a gang of 10 that fits, a high-priority gang of 20 that does not",
+    _cluster(
+        2,
+        Groups("low", 1, 110, 1, priority_class="low", running_on=2),
+        Groups("fits", 1, 10, 10, priority_class="high", start=1),
+        Groups("high", 1, 20, 20, priority_class="high", start=2),
+        cpu="60",
+        classes=True,
+    ),
+    PREEMPTING,
+    expected_binds=10,
+    expected_evictions=20,
+)
