@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from vcscheduler.actions.answers import Answer, Answers
 from vcscheduler.actions.dry_run import DryRun, DryRunSettings
 from vcscheduler.actions.victims import (
     NEVER,
@@ -154,6 +155,7 @@ class _Attempts:
         self._cache = ErrorCache(settings.error_cache)
         #: Job, role and nodes (an array that the runs keep for the session) for which the cache has been filled.
         self._asked: set[tuple[str, str, int]] = set()
+        self._answers = {own: Answers(ssn, ssn.preemptable, ssn.preemptable_by_job) for own in (False, True)}
         self._futile = {own: Futile(ssn.table) for own in (False, True)}
         self._dry_run = DryRun(ssn, settings.dry_run) if settings.topology_aware else None
 
@@ -172,7 +174,7 @@ class _Attempts:
         futile = self._futile[whose.own]
         if futile.again(task, rows):
             return False
-        if self._normal(queue, task, rows, whose, statement):
+        if self._normal(queue, task, rows, whose, self._answers[whose.own], statement):
             return True
         futile.note(task, rows)
         return False
@@ -219,13 +221,16 @@ class _Attempts:
 
     # --- normal mode (spec 03 §5.4) -----------------------------------------------------------------------------------
 
-    def _normal(self, queue: JobQueue, task: Task, rows: IntArray, whose: Whose, statement: Statement) -> bool:
+    def _normal(
+        self, queue: JobQueue, task: Task, rows: IntArray, whose: Whose, answers: Answers, statement: Statement
+    ) -> bool:
         ssn = self._ssn
         skip = whose.barren
         if skip.any():
             skip = np.zeros_like(skip) if ssn.explaining_victims else self._hopeless(task, rows, skip)
+        nobody = Answer(ssn, task, [], 0)
         return any(
-            self._on_node(queue, task, row, whose.candidates(row), statement)
+            self._on_node(queue, task, row, answers.of(task, row, whose.candidates) or nobody, statement)
             for row in best_first(ssn, task, rows, skip)
         )
 
@@ -236,16 +241,16 @@ class _Attempts:
         hopeless[empty] = ~self._search.fits(task, empty, future=True)
         return hopeless
 
-    def _on_node(self, queue: JobQueue, task: Task, row: int, candidates: list[Task], statement: Statement) -> bool:
+    def _on_node(self, queue: JobQueue, task: Task, row: int, answer: Answer, statement: Statement) -> bool:
         ssn = self._ssn
         node = ssn.table.nodes[row]
-        victims = ssn.preemptable(task, candidates) if candidates else []
+        victims = answer.victims
         tally = ssn.eviction_tally
         tally.candidates = len(victims)
         room = Room(ssn.table, task, row)
         if not enough_with(room.copy(), victims):
             if ssn.explaining_victims:
-                ssn.explain_node(task, Preempt.name, node, _too_little(candidates, victims))
+                ssn.explain_node(task, Preempt.name, node, _too_little(answer))
             return False
 
         def fits() -> bool:
@@ -255,8 +260,8 @@ class _Attempts:
         evicted: list[Task] = []
         fitting = fits()
         if not fitting:
-            heap = ssn.victims_queue(victims, task)
-            while not fitting and (victim := heap.pop()) is not None:
+            victims_queue = answer.queue()
+            while not fitting and (victim := victims_queue.pop()) is not None:
                 here.evict(victim, Preempt.name, task)
                 evicted.append(victim)
                 room.add(victim)
@@ -264,6 +269,7 @@ class _Attempts:
         tally.attempts += 1
         if fitting and here.pipeline(task, node, free_something(evicted)) is None:
             statement.merge(here)
+            answer.evicted(evicted)
             return True
         here.discard()
         # The victims came back, and with them changes on the node.
@@ -274,10 +280,10 @@ class _Attempts:
         return False
 
 
-def _too_little(candidates: list[Task], victims: list[Task]) -> str:
-    if not candidates:
+def _too_little(answer: Answer) -> str:
+    if not answer.candidates:
         return "it does not fit and no task there may be evicted for it"
-    return f"{len(victims)} of {len(candidates)} candidates may be evicted, which frees too little"
+    return f"{len(answer.victims)} of {answer.candidates} candidates may be evicted, which frees too little"
 
 
 def _pod_priority(pod: Pod) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
+from vcscheduler.actions.answers import Answer, Answers
 from vcscheduler.actions.victims import (
     NEVER,
     Evictables,
@@ -49,6 +51,7 @@ class _Run:
         self._search = ssn.search
         self._error_cache = error_cache
         self._evictables = Evictables(ssn)
+        self._answers = Answers(ssn, ssn.reclaimable, ssn.reclaimable_by_job)
         self._futile = Futile(ssn.table)
         self._protected = frozenset(q.name for q in ssn.queues.values() if not q.reclaimable)
 
@@ -103,15 +106,16 @@ class _Run:
             return
         self._evictables.refresh()
         barren = self._evictables.barren(job.queue)
-        for row in in_order(rows[~barren[rows]]):
-            candidates = self._candidates(row, job.queue)
-            if not candidates:
+        candidates = partial(self._candidates, job.queue)
+        for row in in_order(rows, barren):
+            answer = self._answers.of(task, row, candidates)
+            if answer is None:
                 barren[row] = True
-            elif self._on_node(task, row, candidates, statement):
+            elif self._on_node(task, row, answer, statement):
                 return
         self._futile.note(task, rows)
 
-    def _candidates(self, row: int, queue: str) -> list[Task]:
+    def _candidates(self, queue: str, row: int) -> list[Task]:
         by_queue = self._evictables.by_queue(row)
         found = [tasks for name, tasks in by_queue.items() if name != queue and name not in self._protected]
         if not found:
@@ -120,24 +124,27 @@ class _Run:
             return [t for t in found[0] if t.status is RUNNING]
         return sorted((t for tasks in found for t in tasks if t.status is RUNNING), key=lambda t: t.key)
 
-    def _on_node(self, task: Task, row: int, candidates: list[Task], statement: Statement) -> bool:
+    def _on_node(self, task: Task, row: int, answer: Answer, statement: Statement) -> bool:
         ssn = self._ssn
         node = ssn.table.nodes[row]
-        victims = ssn.reclaimable(task, candidates)
+        victims = answer.victims
         room = Room(ssn.table, task, row)
         if not enough_with(room.copy(), victims):
             if ssn.explaining_victims:
-                why = f"{len(victims)} of {len(candidates)} candidates may be reclaimed, which frees too little"
+                why = f"{len(victims)} of {answer.candidates} candidates may be reclaimed, which frees too little"
                 ssn.explain_node(task, Reclaim.name, node, why)
             return False
         here = Statement(ssn)
+        evicted: list[Task] = []
         if not room.enough():
-            heap = ssn.victims_queue(victims, task)
-            while not room.enough() and (victim := heap.pop()) is not None:
+            queue = answer.queue()
+            while not room.enough() and (victim := queue.pop()) is not None:
                 here.evict(victim, Reclaim.name, task)
+                evicted.append(victim)
                 room.add(victim)
-        if here.pipeline(task, node, here.has_evictions) is None:
+        if here.pipeline(task, node, bool(evicted)) is None:
             statement.merge(here)
+            answer.evicted(evicted)
             return True
         here.discard()
         self._evictables.refresh()

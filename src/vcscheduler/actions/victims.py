@@ -93,10 +93,11 @@ def best_first(ssn: Session, task: Task, rows: IntArray, skip: BoolArray) -> Ite
     yield from rows[np.lexsort((rank[rows], -totals[rows]))].tolist()
 
 
-def in_order(rows: IntArray) -> Iterator[int]:
-    """The rows one after the other; few are ever asked for."""
-    yield from rows[:_FIRST_ONES].tolist()
-    yield from rows[_FIRST_ONES:].tolist()
+def in_order(rows: IntArray, skip: BoolArray) -> Iterator[int]:
+    """The rows one after the other, without those to be skipped; few are ever asked for."""
+    at = -1
+    while (at := kernels.next_of(rows, skip, at + 1)) < len(rows):
+        yield int(rows[at])
 
 
 class Futile:
@@ -117,7 +118,7 @@ class Futile:
         return (
             other is not None
             and self._position == self._begun
-            and _alike(task, other)
+            and alike(task, other)
             and np.array_equal(rows, self._rows)
         )
 
@@ -127,7 +128,7 @@ class Futile:
             self._task, self._rows, self._position = task, rows, self._begun
 
 
-def _alike(a: Task, b: Task) -> bool:
+def alike(a: Task, b: Task) -> bool:
     """Whether no rule can tell two tasks apart, but for their names."""
     if a.cls is not b.cls or a.job_id != b.job_id or a.role != b.role or a.priority != b.priority:
         return False
@@ -231,8 +232,8 @@ class Room:
     def __init__(self, table: NodeTable, task: Task, row: int) -> None:
         self._table = table
         self._wanted = table.items(task.cls)
-        idle, releasing, pipelined = table.idle, table.releasing, table.pipelined
-        self._free = {d: float(idle[d, row] + releasing[d, row] - pipelined[d, row]) for d, _ in self._wanted}
+        idle, releasing, pipelined = table.idle.item, table.releasing.item, table.pipelined.item
+        self._free = {d: idle(d, row) + releasing(d, row) - pipelined(d, row) for d, _ in self._wanted}
 
     def copy(self) -> Room:
         other = Room.__new__(Room)

@@ -25,6 +25,7 @@ from vcscheduler.placement.adapters import BatchScorer, PerNodeFilter, PerNodeSc
 from vcscheduler.placement.rules import NodeFilter, NodeScorer
 
 Victims = tuple[list[Task], Vote]
+VictimFn = Callable[[Task, list[Task]], Victims]
 #: Domains by name, in groups to be tried one after another.
 Gradients = list[list[str]]
 
@@ -55,6 +56,7 @@ class ExtensionPoints:
         self._job_enqueued: Point[Callable[[Job], None]] = Point(t, "enable_job_enqueued")
         self._overused: Point[Callable[[Queue], bool]] = Point(t, "enabled_overused")
         self._overused_follows: dict[str, bool] = {}
+        self._by_job: set[VictimFn] = set()
         self._preemptive: Point[Callable[[Queue, list[Task]], bool]] = Point(t, "enable_preemptive")
         self._allocatable: Point[Callable[[Queue, Task], bool]] = Point(t, "enabled_allocatable")
         self._allocatable_limits: dict[str, Callable[[Queue, Task, int], int]] = {}
@@ -199,7 +201,10 @@ class ExtensionPoints:
     def job_starving(self, job: Job) -> bool:
         """The first tier that has any say decides; with none, no job is starving."""
         for tier in self._job_starving.tiers:
-            return all(f(job) for f in tier)
+            for f in tier:
+                if not f(job):
+                    return False
+            return True
         return False
 
     def add_job_enqueueable_fn(self, name: str, fn: Callable[[Job], Vote]) -> None:
@@ -238,7 +243,10 @@ class ExtensionPoints:
         self._preemptive.add(name, fn)
 
     def preemptive(self, queue: Queue, tasks: list[Task]) -> bool:
-        return all(f(queue, tasks) for f in self._preemptive.all)
+        for f in self._preemptive.all:
+            if not f(queue, tasks):
+                return False
+        return True
 
     def add_allocatable_fn(
         self,
@@ -270,17 +278,52 @@ class ExtensionPoints:
 
     # --- victims (spec 02 §5.2) ---------------------------------------------------------------------------------
 
-    def add_preemptable_fn(self, name: str, fn: Callable[[Task, list[Task]], Victims]) -> None:
+    def add_preemptable_fn(self, name: str, fn: Callable[[Task, list[Task]], Victims], *, by_job: bool = False) -> None:
+        """``by_job``: what the function says of a candidate follows from the job of the candidate, the priority of
+        preemptor and candidate, and how many candidates of the same job come before it; other candidates do not
+        matter. It is asked less often then."""
         self._preemptable.add(name, fn)
+        self._note_by_job(fn, by_job)
 
     def preemptable(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
         return choose_victims(self._preemptable.tiers, lambda f: f(preemptor, candidates))
 
-    def add_reclaimable_fn(self, name: str, fn: Callable[[Task, list[Task]], Victims]) -> None:
+    def preemptable_by_job(self, preemptor: Task, candidates: list[Task]) -> list[Task]:
+        """What :meth:`preemptable` gives, where functions that go by job agree on it; else nothing."""
+        return self._agreed_by_job(self._preemptable, lambda f: f(preemptor, candidates))
+
+    def add_reclaimable_fn(self, name: str, fn: Callable[[Task, list[Task]], Victims], *, by_job: bool = False) -> None:
+        """``by_job``: as for :meth:`add_preemptable_fn`."""
         self._reclaimable.add(name, fn)
+        self._note_by_job(fn, by_job)
 
     def reclaimable(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
         return choose_victims(self._reclaimable.tiers, lambda f: f(reclaimer, candidates))
+
+    def reclaimable_by_job(self, reclaimer: Task, candidates: list[Task]) -> list[Task]:
+        """What :meth:`reclaimable` gives, where functions that go by job agree on it; else nothing."""
+        return self._agreed_by_job(self._reclaimable, lambda f: f(reclaimer, candidates))
+
+    def _note_by_job(self, fn: VictimFn, by_job: bool) -> None:
+        if by_job:
+            self._by_job.add(fn)
+        else:
+            self._by_job.discard(fn)
+
+    def _agreed_by_job(self, point: Point[VictimFn], ask: Callable[[VictimFn], Victims]) -> list[Task]:
+        """What the first tier agrees on if all in it go by job and vote. Nothing also where an empty answer or an empty
+        intersection made :func:`choose_victims` go on: it might not once a victim is gone."""
+        agreed: list[Task] | None = None
+        for f in point.tiers[0] if point.tiers else ():
+            if f not in self._by_job:
+                return []
+            chosen, vote = ask(f)
+            if vote == 0:
+                return []
+            agreed = chosen if agreed is None else _common(agreed, chosen)
+            if not agreed:
+                return []
+        return agreed or []
 
     def add_unified_evictable_fn(self, name: str, fn: Callable[[EvictionKind, Job, list[Task]], Victims]) -> None:
         self._unified_evictable.add(name, fn)
@@ -480,6 +523,13 @@ def _voted(tiers: list[list[Callable[[T], Vote]]], subject: T) -> bool:
     return True
 
 
+def _common(a: list[Task], b: list[Task]) -> list[Task]:
+    if a == b:
+        return a
+    uids = {t.uid for t in b}
+    return [t for t in a if t.uid in uids]
+
+
 def choose_victims(tiers: list[list[F]], ask: Callable[[F], Victims]) -> list[Task]:
     """The first tier whose plugins agree on any victims decides. An empty answer does not veto: it ends its tier, and
     an intersection that became empty starts anew with the next plugin (Quirks, spec 02 §5.2)."""
@@ -495,8 +545,7 @@ def choose_victims(tiers: list[list[F]], ask: Callable[[F], Victims]) -> list[Ta
             if victims is None:
                 victims = chosen
             else:
-                uids = {t.uid for t in chosen}
-                victims = [t for t in victims if t.uid in uids] or None
+                victims = _common(victims, chosen) or None
         if victims is not None:
             return victims
     return []

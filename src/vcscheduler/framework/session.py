@@ -90,7 +90,8 @@ class Session(ExtensionPoints, SimulationPoints):
         self._stray: list[Task] = []
         self._undone: list[Task] = []
         self._was_bound: list[Task] = []
-        self._by_job: list[dict[str, Any]] = []
+        self._memos: list[dict[str, Any]] = []
+        self._touch_log: list[str] | None = None
         #: Evictions undone so far.
         self.returned = 0
         self.evictions: list[tuple[Task, str]] = []
@@ -192,7 +193,8 @@ class Session(ExtensionPoints, SimulationPoints):
         return SortedQueue(items)
 
     @functools.cached_property
-    def _victim_keys(self) -> VictimKeys | None:
+    def victim_keys(self) -> VictimKeys | None:
+        """None where only comparisons can order victims."""
         job_key, task_key = self.job_order.key, self.task_order.key
         if job_key is None or task_key is None:
             return None
@@ -202,7 +204,7 @@ class Session(ExtensionPoints, SimulationPoints):
         """In which order to evict (spec 02 §6.4)."""
         initiator = self.job_of(preemptor)
         initiator_queue = self.queue_of(initiator) if initiator is not None else None
-        keys = self._victim_keys
+        keys = self.victim_keys
         entries = keys.entries(victims) if keys is not None else None
         if keys is not None and entries is not None:
             across: Callable[[str, str], bool] | None = None
@@ -233,15 +235,23 @@ class Session(ExtensionPoints, SimulationPoints):
     def memo_by_job(self) -> dict[str, Any]:
         """A dictionary for something that follows from a job alone, by its id; what a changed job has there goes."""
         memo: dict[str, Any] = {}
-        self._by_job.append(memo)
+        self._memos.append(memo)
         return memo
+
+    def touch_log(self) -> list[str]:
+        """Ids of jobs in the order in which they change from now on, with repetitions; not to be changed."""
+        if self._touch_log is None:
+            self._touch_log = []
+        return self._touch_log
 
     def touch(self, job: Job) -> None:
         """Something about the job changes, or may."""
         id = job.id
         self.touched[id] = job
-        for memo in self._by_job:
+        for memo in self._memos:
             memo.pop(id, None)
+        if self._touch_log is not None:
+            self._touch_log.append(id)
 
     def set_phase(self, job: Job, phase: str) -> None:
         job.phase = phase
@@ -312,18 +322,19 @@ class Session(ExtensionPoints, SimulationPoints):
 
     def fire_allocate(self, task: Task) -> str | None:
         """All handlers run; the first error text is returned."""
-        error = None
+        error, event = None, Event(task)
         for handler in self.event_handlers:
             if handler.allocate is not None:
-                event = Event(task)
                 handler.allocate(event)
-                error = error or event.error or None
+                if event.error:
+                    error, event = error or event.error, Event(task)
         return error
 
     def fire_deallocate(self, task: Task) -> None:
+        event = Event(task)
         for handler in self.event_handlers:
             if handler.deallocate is not None:
-                handler.deallocate(Event(task))
+                handler.deallocate(event)
 
     def place_run(self, job: Job, tasks: list[Task], rows: list[int], status: TaskStatus) -> None:
         """Tasks of one class, role and sub-job were placed by a kernel, which has accounted them in the columns as

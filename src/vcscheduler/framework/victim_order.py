@@ -85,12 +85,20 @@ class KeyedVictims:
 
     __slots__ = ("_across", "_entries", "_heap", "_keys", "_taken")
 
-    def __init__(self, keys: VictimKeys, entries: list[Entry], across: Callable[[str, str], bool] | None) -> None:
+    def __init__(
+        self,
+        keys: VictimKeys,
+        entries: list[Entry],
+        across: Callable[[str, str], bool] | None,
+        *,
+        taken: bool = False,
+    ) -> None:
+        """``taken``: the largest entry has been popped."""
         self._keys = keys
         self._entries = entries
         self._across = across
         self._heap: PriorityQueue[Entry] | None = None
-        self._taken = False
+        self._taken = taken
 
     def __len__(self) -> int:
         return len(self._entries) - self._taken if self._heap is None else len(self._heap)

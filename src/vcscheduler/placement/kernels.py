@@ -109,6 +109,15 @@ def best_of(rows: IntArray, scores: FloatArray, rank: IntArray, skip: BoolArray)
 
 
 @compiled
+def next_of(rows: IntArray, skip: BoolArray, start: int) -> int:
+    """The first position from ``start`` on whose row is not to be skipped; the number of rows if there is none."""
+    at = start
+    while at < rows.shape[0] and skip[rows[at]]:
+        at += 1
+    return at
+
+
+@compiled
 def _spread_of(used0: float, used1: float, used2: float, cap0: int, cap1: int, cap2: int, gpu: bool) -> int:
     """100 x (1 - deviation of the used fractions), cut to a whole number (spec 05 §5.4)."""
     n = 0

@@ -24,8 +24,8 @@ class ConformancePlugin(Plugin):
 
     def on_session_open(self, ssn: Session) -> None:
         self.ssn = ssn
-        ssn.add_preemptable_fn(self.name, self.evictable)
-        ssn.add_reclaimable_fn(self.name, self.evictable)
+        ssn.add_preemptable_fn(self.name, self.evictable, by_job=True)
+        ssn.add_reclaimable_fn(self.name, self.evictable, by_job=True)
         ssn.add_unified_evictable_fn(self.name, self.unified_evictable)
 
     def evictable(self, task: Task, candidates: list[Task]) -> tuple[list[Task], Vote]:

@@ -30,8 +30,8 @@ class GangPlugin(Plugin):
         self.ssn = ssn
         self._spare: dict[str, int] = ssn.memo_by_job()
         ssn.add_job_valid_fn(self.name, job_valid)
-        ssn.add_preemptable_fn(self.name, self.evictable)
-        ssn.add_reclaimable_fn(self.name, self.evictable)
+        ssn.add_preemptable_fn(self.name, self.evictable, by_job=True)
+        ssn.add_reclaimable_fn(self.name, self.evictable, by_job=True)
         ssn.add_unified_evictable_fn(self.name, _all_evictable)
         ssn.add_job_order_fn(self.name, _compare, key=_is_ready)
         ssn.add_sub_job_order_fn(self.name, _compare, key=_is_ready)

@@ -24,7 +24,7 @@ class PriorityPlugin(Plugin):
         ssn.add_task_order_fn(self.name, _compare, key=_rank)
         ssn.add_job_order_fn(self.name, _compare, key=_rank)
         ssn.add_sub_job_order_fn(self.name, _compare, key=_rank)
-        ssn.add_preemptable_fn(self.name, self.preemptable)
+        ssn.add_preemptable_fn(self.name, self.preemptable, by_job=True)
         ssn.add_unified_evictable_fn(self.name, self.unified_evictable)
         ssn.add_job_starving_fn(self.name, job_starving)
 

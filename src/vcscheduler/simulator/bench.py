@@ -18,7 +18,7 @@ from vcscheduler.cluster.memory import MemoryCluster
 from vcscheduler.config import parse_configuration
 from vcscheduler.framework.registry import Registry
 from vcscheduler.framework.scheduler import Scheduler
-from vcscheduler.simulator.scenarios import SCENARIOS, START, WARM_UP, Scenario
+from vcscheduler.simulator.scenarios import SCENARIOS, START, WARM_UPS, Scenario
 
 IDLE_CYCLES = 5
 
@@ -67,7 +67,8 @@ def measure(name: str, runs: int = 3) -> Result:
 
 def _measure(name: str, runs: int) -> Result:
     scenario = SCENARIOS[name]
-    _one_run(WARM_UP)  # Loads the kernels, or compiles them where that was not done yet.
+    for small in WARM_UPS:
+        _one_run(small)
     done = [_one_run(scenario) for _ in range(1 if scenario.large else runs)]
     middle = sorted(done, key=lambda r: r.cycle)[(len(done) - 1) // 2]
     return Result(

@@ -344,19 +344,34 @@ def _scenarios() -> dict[str, Scenario]:
 
 SCENARIOS = _scenarios()
 
-#: Not measured: a little of everything, so that what is loaded when it is first used is there.
-WARM_UP = Scenario(
-    "warm-up",
-    "2 nodes, 110 low-priority pods, a gang of 10 that fits, a high-priority gang of 20 that does not",
-    _cluster(
-        2,
-        Groups("low", 1, 110, 1, priority_class="low", running_on=2),
-        Groups("fits", 1, 10, 10, priority_class="high", start=1),
-        Groups("high", 1, 20, 20, priority_class="high", start=2),
-        cpu="60",
-        classes=True,
+#: Not measured: small ones, so that what is loaded when it is first used is there.
+WARM_UPS = (
+    Scenario(
+        "warm-up 1",
+        "2 nodes, 110 low-priority pods, a gang of 10 that fits, a high-priority gang of 20 that preempts",
+        _cluster(
+            2,
+            Groups("low", 1, 110, 1, priority_class="low", running_on=2),
+            Groups("fits", 1, 10, 10, priority_class="high", start=1),
+            Groups("high", 1, 20, 20, priority_class="high", start=2),
+            cpu="60",
+            classes=True,
+        ),
+        PREEMPTING,
+        expected_binds=10,
+        expected_evictions=20,
     ),
-    PREEMPTING,
-    expected_binds=10,
-    expected_evictions=20,
+    Scenario(
+        "warm-up 2",
+        "2 full nodes, a gang of 5 that reclaims",
+        _cluster(
+            2,
+            Groups("have", 1, 120, 1, queue="queue-a", running_on=2),
+            Groups("want", 1, 5, 5, queue="queue-b", start=1),
+            cpu="60",
+            queues=("queue-a", "queue-b"),
+        ),
+        RECLAIMING,
+        expected_evictions=5,
+    ),
 )
