@@ -70,7 +70,7 @@ def test_the_baked_kernels_are_used_and_nothing_is_compiled_anew(tmp_path: Path)
     command = [sys.executable, str(image / "start.py"), "simulate", str(EXAMPLE)]
     done = subprocess.run(command, env=running, check=True, capture_output=True, text=True)
     told = [line for line in done.stdout.splitlines() if line.startswith("[cache]")]
-    assert sum("data loaded from" in line for line in told) == 4
+    assert sum("data loaded from" in line for line in told) >= 4
     assert not [line for line in told if "saved" in line]
     assert "starting takes" not in done.stderr
 

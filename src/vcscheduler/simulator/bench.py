@@ -67,8 +67,7 @@ def measure(name: str, runs: int = 3) -> Result:
 
 def _measure(name: str, runs: int) -> Result:
     scenario = SCENARIOS[name]
-    for small in WARM_UPS:
-        _one_run(small)
+    warm_up()
     done = [_one_run(scenario) for _ in range(1 if scenario.large else runs)]
     middle = sorted(done, key=lambda r: r.cycle)[(len(done) - 1) // 2]
     return Result(
@@ -80,6 +79,12 @@ def _measure(name: str, runs: int) -> Result:
         peak_mib=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
         runs=done,
     )
+
+
+def warm_up() -> None:
+    """Load what is loaded when it is first used, and compile the kernels where that was not done yet."""
+    for scenario in WARM_UPS:
+        _one_run(scenario)
 
 
 def _one_run(scenario: Scenario) -> Run:
