@@ -96,12 +96,15 @@ class Diary:
         """Batches are of no interest here."""
 
 
-def play(*answers: ApiFailure | Document | list[bytes], streaming: bool = True, **arguments: Any):
+def play(
+    *answers: ApiFailure | Document | list[bytes], streaming: bool = True, pages_first: bool = False, **arguments: Any
+):
     """Run the reflector through the script. Returns what it told, itself, and the script."""
 
     async def run() -> tuple[list[str], Reflector[Pod], Script]:
         script, diary, features = Script(*answers), Diary(), Features()
         features.streaming_lists = streaming
+        features.pages_first = pages_first
         timing = arguments.pop("timing", TIMING)
         reflector = Reflector(PODS, Pod, script, diary, features, timing, **arguments)
         task = asyncio.ensure_future(reflector.run())
@@ -183,8 +186,20 @@ def test_a_server_without_streaming_lists_is_listed_page_by_page() -> None:
     )
     assert told == ["+a@5", "+b@6", "+c@51"]
     assert [each.get("continue") for each in script.asked[1:3]] == [None, "t1"]
-    assert script.asked[1]["limit"] == "500"
+    assert script.asked[1]["limit"] == "2500"
     assert script.asked[3]["resourceVersion"] == "50"
+
+
+def test_the_first_list_comes_in_pages_and_later_ones_are_streamed() -> None:
+    told, _, script = play(
+        page("", document("a", 5)),
+        [gone()],
+        [event("ADDED", document("a", 5)) + event("ADDED", document("b", 60)), bookmark(70, end=True)],
+        pages_first=True,
+    )
+    assert told == ["+a@5", "+b@60"]
+    assert script.asked[0]["limit"] == "2500"
+    assert script.asked[2]["sendInitialEvents"] == "true"
 
 
 def test_a_page_token_that_ran_out_starts_the_list_anew_in_one_piece() -> None:

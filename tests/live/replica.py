@@ -45,8 +45,9 @@ class Replica:
         self.started = time.monotonic()
         self._said_before = len(self.log)
         with self._log.open("ab") as log:
+            environment = {**os.environ, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": ""}
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": ""}
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
             )
 
     @property

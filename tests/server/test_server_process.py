@@ -142,7 +142,7 @@ def make(options, gate):
     cluster.apply_all([lab.queue("q"), builders.node("n1"), lab.pod_group("a", 1), lab.member("a", "a-0")])
     return MemoryBackend(cluster, FakeLeaseClient(StoredLease()))
 
-sys.exit(schedule(parse_flags(sys.argv[1:]), make))
+sys.exit(schedule(parse_flags(sys.argv[1:]), lambda options: make))
 """
 
 

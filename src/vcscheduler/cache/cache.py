@@ -24,6 +24,7 @@ from vcscheduler.model.topology import Topology
 from vcscheduler.model.volume_plan import VolumePlan
 from vcscheduler.objects import Condition, KubernetesObject, Pod, PodGroup, QueueStatus
 from vcscheduler.objects import Queue as QueueObject
+from vcscheduler.objects.collector import collector_paused
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +78,10 @@ class SchedulerCache(ClusterState):
     def apply_events(self) -> None:
         """Take in what the cluster told since the last time."""
         events = self._events
-        while events:
-            self.handle(*events.popleft())
+        if events:
+            with collector_paused():
+                while events:
+                    self.handle(*events.popleft())
         refusals = self._refusals
         while refusals:
             obj, error = refusals.popleft()

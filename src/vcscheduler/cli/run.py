@@ -16,6 +16,7 @@ from vcscheduler.cli.errors import BAD_INPUT, fail, reports_mistakes
 from vcscheduler.cli.version import VOLCANO_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
     from vcscheduler.config import CommandLineFlag, ConfigurationFile, SchedulerConfiguration, SchedulerOptions
@@ -51,22 +52,28 @@ def run(
     problems = options.problems()
     if problems:
         fail("\n".join(problems))
-    raise typer.Exit(schedule(options, _live_backend()))
+    raise typer.Exit(schedule(options))
 
 
-def schedule(options: SchedulerOptions, make_backend: BackendMaker) -> int:
+def schedule(options: SchedulerOptions, connect: Callable[[SchedulerOptions], BackendMaker] | None = None) -> int:
     """Run until asked to end. Returns the exit code.
+
+    Args:
+        connect: the way to the cluster, taken as soon as the rest of the input is known to be good.
 
     Raises:
         ConfigurationError, PluginError, AddressError, Unreachable: what it needs cannot be had.
     """
     from vcscheduler.cli.config import custom_registry
     from vcscheduler.server.logs import set_up
-    from vcscheduler.server.process import SchedulerProcess
 
     level = set_up(options.log_format, options.verbosity)
     registry = custom_registry(options.plugins_dir)
     configuration, file = _configuration(options, registry)
+    make_backend = (connect or _live_backend)(options)
+    # The cluster is being listed while the rest of the program is loaded, which takes about as long.
+    from vcscheduler.server.process import SchedulerProcess
+
     process = SchedulerProcess(options, registry, configuration, file, make_backend, level)
     _handle_signals(process)
     return process.run()
@@ -88,12 +95,15 @@ def _configuration(
     return file.load().configuration, file if options.scheduler_conf else None
 
 
-def _live_backend() -> BackendMaker:
+def _live_backend(options: SchedulerOptions) -> BackendMaker:
+    """The way to the cluster, which is taken at once."""
     try:
         from vcscheduler.server.live import LiveBackend
     except ModuleNotFoundError as error:
         fail(f"{error}: this command needs the optional packages: pip install 'vcscheduler[live]'")
-    return LiveBackend
+    backend = LiveBackend(options)
+    backend.connect()
+    return backend.gated
 
 
 def _handle_signals(process: SchedulerProcess) -> None:

@@ -7,15 +7,14 @@ Only when one of them is wrong is the text read again to find the line.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path as FilePath
 from typing import BinaryIO, Final
 
 import msgspec
 
 from vcscheduler.documents import Document, DocumentError, load_documents
+from vcscheduler.objects.collector import collector_paused
 from vcscheduler.objects.core import Event
 from vcscheduler.objects.errors import InvalidField, ManifestError, Path, nearest, show_path, show_value
 from vcscheduler.objects.files import read_texts
@@ -64,7 +63,7 @@ def read_manifests(paths: Sequence[str | FilePath], *, stdin: BinaryIO | None = 
         ManifestError: the first mistake, with file, line or object, field, what was found and allowed.
     """
     reader = _Reader()
-    with _collector_paused():
+    with collector_paused():
         for source, data in read_texts(paths, stdin):
             reader.read(source, data)
     return reader.finish()
@@ -75,18 +74,6 @@ def read_manifest_text(text: str | bytes, source: str = "<text>") -> Manifests:
     reader = _Reader()
     reader.read(source, text.encode() if isinstance(text, str) else text)
     return reader.finish()
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Decoding only ever adds objects; letting the collector look for garbage among them doubles the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _Reader:

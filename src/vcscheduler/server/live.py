@@ -29,15 +29,28 @@ _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class LiveBackend:
-    """One cluster, reached as the options say."""
+    """One cluster, reached as the options say. Nothing is written before a gate was given."""
 
-    def __init__(self, options: SchedulerOptions, gate: Gate) -> None:
+    def __init__(self, options: SchedulerOptions, gate: Gate = lambda: False) -> None:
         self._options = options
+        self._gate = gate
         self._access = Access(kubeconfig=options.kubeconfig, server=options.master)
         live = LiveOptions(scheduler_names=options.scheduler_names, watched=_watched(options))
-        self._cluster = LiveCluster(self._access, live, gate)
-        self._objects = LiveObjects(self._cluster, gate)
+        self._cluster = LiveCluster(self._access, live, self._may_write)
+        self._objects = LiveObjects(self._cluster, self._may_write)
         self._lease_connection: Connection | None = None
+
+    def connect(self) -> None:
+        """Begin to watch, without waiting; failures are told when the cluster is started."""
+        self._cluster.connect()
+
+    def gated(self, _options: SchedulerOptions, gate: Gate) -> LiveBackend:
+        """A BackendMaker that makes nothing new."""
+        self._gate = gate
+        return self
+
+    def _may_write(self) -> bool:
+        return self._gate()
 
     @property
     def cluster(self) -> Cluster:

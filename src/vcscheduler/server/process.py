@@ -355,7 +355,8 @@ def _left(due: float) -> float:
 
 
 class _Settled:
-    """After the first cycle everything that was listed is there to stay: the collector need not walk it any more."""
+    """After the first cycle everything that was listed is there to stay: the collector need not walk it any more. It is
+    not called before that: the first bindings would wait for it."""
 
     def __init__(self) -> None:
         self._due = True
@@ -366,7 +367,6 @@ class _Settled:
     def ended(self, cycle: Cycle) -> None:
         if self._due:
             self._due = False
-            gc.collect()
             gc.freeze()
 
     def failed(self, error: Exception) -> None:

@@ -1,11 +1,13 @@
 """One cycle over a cluster of one node, before there is anything to decide.
 
 What is loaded and compiled when it is first used (kernels, rarely imported modules) takes half a second, for which the
-first gang would wait. It passes while the cluster is being listed, or another replica leads.
+first gang would wait. It passes while the cluster is being listed, or another replica leads. So does the collection of
+what loading left behind.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
 from datetime import UTC, datetime
 
@@ -29,6 +31,7 @@ def rehearse() -> int:
     scheduler = Scheduler(SchedulerCache(cluster, lambda: now), default_configuration(), clock=lambda: now)
     cluster.apply_all(_objects())
     times = scheduler.run_once()
+    gc.collect()
     log.debug("rehearsed in %.0f ms", times.total * 1000)
     return len(cluster.bindings())
 

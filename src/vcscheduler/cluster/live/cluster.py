@@ -139,23 +139,36 @@ class LiveCluster(Cluster):
 
     def add_listener(self, sink: EventSink) -> None:
         """Another one who is told everything, after the one that starts the cluster. To be called before that."""
-        assert self._thread is None, "the cluster is started already"
+        assert self._sink is None, "the cluster is started already"
         self._listeners.append(sink)
 
+    def connect(self) -> None:
+        """Connect and begin to watch, without waiting. What is found is told once there is somebody to tell."""
+        assert self._thread is None, "a cluster is connected to once"
+        self._thread = threading.Thread(target=self._run, name="live-cluster", daemon=True)
+        self._thread.start()
+
     def start(self, handler: EventSink) -> None:
-        """Connect and begin to watch; `wait_for_sync` tells when everything is known.
+        """Tell from now on, having connected if that was not done; `wait_for_sync` tells when everything is known.
 
         Raises:
             ConnectionFailed: there is no way to reach a cluster.
         """
-        assert self._thread is None, "a cluster is started once"
-        self._sink = FanOut((handler, *self._listeners)) if self._listeners else handler
-        self._thread = threading.Thread(target=self._run, name="live-cluster", daemon=True)
-        self._thread.start()
+        assert self._sink is None, "a cluster is started once"
+        if self._thread is None:
+            self.connect()
+        assert self._thread is not None
         self._opened.wait()
         if self._open_error is not None:
             self._thread.join()
             raise self._open_error
+        assert self._loop is not None
+        sink = FanOut((handler, *self._listeners)) if self._listeners else handler
+        self._loop.call_soon_threadsafe(self._attach, sink)
+
+    def _attach(self, sink: EventSink) -> None:
+        self._sink = sink
+        self.batch_ended()
 
     def wait_for_sync(self, timeout: float) -> None:
         """Wait until every resource was listed and all objects were told.
@@ -307,7 +320,7 @@ class LiveCluster(Cluster):
 
     def batch_ended(self) -> None:
         if not self._delivering:
-            if not all(each.synced for each in self._reflectors.values()):
+            if self._sink is None or not all(each.synced for each in self._reflectors.values()):
                 return
             # Nothing is told before everything is known, and then what others refer to first.
             self._delivering = True

@@ -6,10 +6,7 @@ keep the others from being seen.
 
 from __future__ import annotations
 
-import gc
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -169,15 +166,3 @@ class Lines:
         lines = (self._rest + data[:end]).split(b"\n")
         self._rest = data[end + 1 :]
         return [line for line in lines if line]
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Decoding only ever adds objects; looking for garbage among them doubles its time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

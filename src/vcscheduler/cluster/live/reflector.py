@@ -24,7 +24,6 @@ from vcscheduler.cluster.live.decoding import (
     Lines,
     NotDecodable,
     WatchEvent,
-    collector_paused,
     decode_event,
     decode_list,
     decode_status,
@@ -33,12 +32,14 @@ from vcscheduler.cluster.live.decoding import (
 from vcscheduler.cluster.live.failures import ApiFailure
 from vcscheduler.cluster.live.resources import Resource
 from vcscheduler.objects import KubernetesObject
+from vcscheduler.objects.collector import collector_paused
 
 log = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=KubernetesObject)
 
-_PAGE: Final = 500
+_PAGE: Final = 2500
+"""Objects in one answer: fewer take the API server longer for a whole list, more are much to hold at a time."""
 _GONE: Final = 410
 _ALL_SENT: Final = "k8s.io/initial-events-end"
 
@@ -68,9 +69,11 @@ class WatchTiming:
 
 
 class Features:
-    """What this API server turned out not to support."""
+    """How lists are asked for, as far as this API server supports it."""
 
     streaming_lists = True
+    pages_first = True
+    """Whether the first list comes in pages all the same."""
 
 
 class _Gone(Exception):
@@ -140,10 +143,12 @@ class Reflector(Generic[K]):
         log.log(level, "%s: %s", self.resource.label, failure)
 
     async def _list_and_watch(self, pauses: Backoff) -> None:
+        """The first list comes in pages: an API server has them ready in two thirds of the time that streaming takes.
+        Later ones are not urgent, and streaming costs the server less memory."""
         overdue = time.monotonic() - self._listed_at > self._timing.audit
         if self._version and not overdue:
             await self._watch(pauses, initial=None)
-        elif self._features.streaming_lists:
+        elif self._features.streaming_lists and (self.synced or not self._features.pages_first):
             try:
                 await self._watch(pauses, initial={})
             except ApiFailure as failure:

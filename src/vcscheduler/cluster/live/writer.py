@@ -27,7 +27,7 @@ Gate = Callable[[], bool]
 
 _FIRST_RETRY: Final = 0.05
 _LAST_RETRY: Final = 5.0
-_STATUS_SHARE: Final = 4
+_STATUS_SHARE: Final = 10
 """While bindings wait, every so many-th write is one of status."""
 _EVENTS_AT_A_TIME: Final = 8
 _EVENT_PATIENCE: Final = 1.0
