@@ -117,6 +117,12 @@ def test_random_ties_follow_their_seed() -> None:
     assert placed("--seed", "1") != placed("--seed", "2")
 
 
+def test_a_seed_without_random_ties_is_a_mistake() -> None:
+    done = run("simulate", PLATFORM, "--seed", "1")
+    assert done.returncode == 2
+    assert b"--seed has no effect without --tie-break random" in done.stderr
+
+
 def test_json_and_yaml_say_the_same() -> None:
     from_json = json.loads(run("simulate", PLATFORM, "-o", "json").stdout)
     from_yaml = yaml.safe_load(run("simulate", PLATFORM, "-o", "yaml").stdout)

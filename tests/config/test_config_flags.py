@@ -127,9 +127,11 @@ def test_refused(words: list[str], message: str) -> None:
         (["--leader-elect-resource-namespace="], ("--leader-elect-resource-namespace must not be empty",)),
         (["--leader-elect-resource-namespace=", "--lock-object-namespace=x"], ()),
         (["--leader-elect-retry-period=0s", "--leader-elect=false"], ()),
+        (["--seed=7", "--tie-break=random"], ()),
+        (["--seed=7", "--leader-elect=false"], ("--seed has no effect without --tie-break random: equal nodes go by name then",)),
     ],
 )  # fmt: skip
-def test_leader_election_settings_must_fit_together(words: list[str], problems: tuple[str, ...]) -> None:
+def test_settings_must_fit_together(words: list[str], problems: tuple[str, ...]) -> None:
     assert parse_flags(words).problems() == problems
 
 

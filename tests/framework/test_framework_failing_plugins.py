@@ -138,3 +138,38 @@ def test_a_score_that_is_no_number_is_told_of_once(caplog: pytest.LogCaptureFixt
     assert caplog.messages == [
         "plugin brittle: its node order function gives NaN for node n1; such a node is never chosen"
     ]
+
+
+@pytest.mark.parametrize(
+    ("register", "says"),
+    [
+        (lambda ssn: ssn.add_overused_fn("brittle", lambda: True), "with 1 arguments: too many positional"),
+        (lambda ssn: ssn.add_job_order_fn("brittle", lambda job: 0), "with 2 arguments: too many positional"),
+        (lambda ssn: ssn.add_predicate_fn("brittle", lambda task, node, state: None), "with 2 arguments: missing"),
+        (lambda ssn: ssn.add_node_order_fn("brittle", lambda task: 0.0), "with 2 arguments: too many positional"),
+    ],
+)
+def test_a_function_that_cannot_be_called_as_it_will_be_is_refused(
+    register: Callable[[Session], None], says: str
+) -> None:
+    class Wrong(Plugin):
+        name = "brittle"
+
+        def on_session_open(self, ssn: Session) -> None:
+            register(ssn)
+
+    subject, _ = scheduler(SchedulerOptions(), Wrong)
+    with pytest.raises(PluginError, match=f"^plugin brittle failed to open: TypeError: .*{says}"):
+        subject.run_once()
+
+
+def test_a_function_with_more_defaults_than_are_needed_is_taken() -> None:
+    class Fine(Plugin):
+        name = "brittle"
+
+        def on_session_open(self, ssn: Session) -> None:
+            ssn.add_overused_fn(self.name, lambda queue, limit=1: False)
+
+    subject, cluster = scheduler(SchedulerOptions(), Fine)
+    subject.run_once()
+    assert cluster.bindings() == {"ns/p": "n1"}

@@ -107,3 +107,26 @@ def test_installed_packages_offer_plugins_and_actions(monkeypatch: pytest.Monkey
     # Imported at first use only, so that one broken package does not stop those that do not need it.
     with pytest.raises(PluginError, match=r"vcscheduler.plugins broken \(no_such_module:New\): No module"):
         registry.plugin("broken", Arguments({}, "broken"))
+
+
+CHOOSY = """
+from vcscheduler.framework.plugin import Plugin
+class New(Plugin):
+    name = "choosy"
+    known_arguments = {arguments}
+"""
+
+
+def test_a_class_may_say_what_arguments_it_takes(tmp_path: Path) -> None:
+    (tmp_path / "choosy.py").write_text(CHOOSY.format(arguments={"weight": "int"}))
+    (tmp_path / "easy.py").write_text("from vcscheduler.framework.plugin import Plugin as New")
+    known = Registry.default(str(tmp_path)).known_arguments()
+    assert known["choosy"] == {"weight": "int"}
+    assert "easy" not in known
+    assert known["gang"] == {}
+
+
+def test_kinds_of_arguments_that_do_not_exist_are_named(tmp_path: Path) -> None:
+    (tmp_path / "choosy.py").write_text(CHOOSY.format(arguments={"weight": "number"}))
+    with pytest.raises(PluginError, match="choosy: known_arguments: weight: found 'number', allowed are int, float"):
+        Registry.default(str(tmp_path)).known_arguments()

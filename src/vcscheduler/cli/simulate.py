@@ -89,6 +89,8 @@ def simulate(
 
     one_shot()
 
+    if seed is not None and tie_break is TieBreak.FIRST:
+        fail("--seed has no effect without --tie-break random: equal nodes go by name then")
     sampling = (minimum_feasible_nodes, minimum_percentage_nodes_to_find, percentage_nodes_to_find)
     standard = SchedulerOptions()
     options = SchedulerOptions(

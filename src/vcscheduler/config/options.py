@@ -78,8 +78,15 @@ class SchedulerOptions:
 
     def problems(self) -> tuple[str, ...]:
         """Settings that cannot work together; upstream checks them at start (spec 02 §1.1, step 2)."""
-        if not self.leader_elect:
+        problems = self._seed_problems()
+        return problems + self._election_problems() if self.leader_elect else problems
+
+    def _seed_problems(self) -> tuple[str, ...]:
+        if self.seed is None or self.tie_break == "random":
             return ()
+        return ("--seed has no effect without --tie-break random: equal nodes go by name then",)
+
+    def _election_problems(self) -> tuple[str, ...]:
         lease, renew = self.leader_elect_lease_duration, self.leader_elect_renew_deadline
         retry = self.leader_elect_retry_period
         found = [

@@ -12,7 +12,7 @@ from typing import Any
 
 from vcscheduler.config import PluginOption, Tier
 from vcscheduler.framework.plugin import EventHandler, PreBinder, QueueStanding
-from vcscheduler.framework.points import Compare, F, Order, Point, T
+from vcscheduler.framework.points import Compare, F, Order, Point, T, check_takes
 from vcscheduler.model.fit import Status
 from vcscheduler.model.job import Job, SubJob
 from vcscheduler.model.nodes import Node
@@ -44,42 +44,44 @@ class ExtensionPoints:
         self.queue_order: Order[Queue] = Order(t, "enable_queue_order", lambda q: (q.created, q.name))
         self.sub_job_order: Order[SubJob] = Order(t, "enabled_sub_job_order", lambda s: (s.match_index, s.id))
         self.task_order: Order[Task] = Order(t, "enable_task_order", _unindexed_key)
-        self._victim_queue_order: Point[Callable[[Queue, Queue, Queue], float]] = Point(t, None)
-        self._job_valid: Point[Callable[[Job], tuple[str, str] | None]] = Point(t, None)
-        self._job_ready: Point[Callable[[Job], bool]] = Point(t, "enable_job_ready")
+        self._victim_queue_order: Point[Callable[[Queue, Queue, Queue], float]] = Point(t, None, takes=3)
+        self._job_valid: Point[Callable[[Job], tuple[str, str] | None]] = Point(t, None, takes=1)
+        self._job_ready: Point[Callable[[Job], bool]] = Point(t, "enable_job_ready", takes=1)
         self._job_ready_after: dict[str, Callable[[Job, Task], int | None]] = {}
-        self._sub_job_ready: Point[Callable[[SubJob], bool]] = Point(t, "enabled_sub_job_ready")
-        self._job_pipelined: Point[Callable[[Job], Vote]] = Point(t, "enable_job_pipelined")
-        self._sub_job_pipelined: Point[Callable[[SubJob], Vote]] = Point(t, "enabled_sub_job_pipelined")
-        self._job_starving: Point[Callable[[Job], bool]] = Point(t, "enable_job_starving")
-        self._job_enqueueable: Point[Callable[[Job], Vote]] = Point(t, "enable_job_enqueued")
-        self._job_enqueued: Point[Callable[[Job], None]] = Point(t, "enable_job_enqueued")
-        self._overused: Point[Callable[[Queue], bool]] = Point(t, "enabled_overused")
+        self._sub_job_ready: Point[Callable[[SubJob], bool]] = Point(t, "enabled_sub_job_ready", takes=1)
+        self._job_pipelined: Point[Callable[[Job], Vote]] = Point(t, "enable_job_pipelined", takes=1)
+        self._sub_job_pipelined: Point[Callable[[SubJob], Vote]] = Point(t, "enabled_sub_job_pipelined", takes=1)
+        self._job_starving: Point[Callable[[Job], bool]] = Point(t, "enable_job_starving", takes=1)
+        self._job_enqueueable: Point[Callable[[Job], Vote]] = Point(t, "enable_job_enqueued", takes=1)
+        self._job_enqueued: Point[Callable[[Job], None]] = Point(t, "enable_job_enqueued", takes=1)
+        self._overused: Point[Callable[[Queue], bool]] = Point(t, "enabled_overused", takes=1)
         self._overused_follows: dict[str, bool] = {}
         self._by_job: set[VictimFn] = set()
-        self._preemptive: Point[Callable[[Queue, list[Task]], bool]] = Point(t, "enable_preemptive")
-        self._allocatable: Point[Callable[[Queue, Task], bool]] = Point(t, "enabled_allocatable")
+        self._preemptive: Point[Callable[[Queue, list[Task]], bool]] = Point(t, "enable_preemptive", takes=2)
+        self._allocatable: Point[Callable[[Queue, Task], bool]] = Point(t, "enabled_allocatable", takes=2)
         self._allocatable_limits: dict[str, Callable[[Queue, Task, int], int]] = {}
-        self._preemptable: Point[Callable[[Task, list[Task]], Victims]] = Point(t, "enable_preemptable")
-        self._reclaimable: Point[Callable[[Task, list[Task]], Victims]] = Point(t, "enable_reclaimable")
-        self._unified_evictable: Point[Callable[[EvictionKind, Job, list[Task]], Victims]] = Point(t, None)
+        self._preemptable: Point[Callable[[Task, list[Task]], Victims]] = Point(t, "enable_preemptable", takes=2)
+        self._reclaimable: Point[Callable[[Task, list[Task]], Victims]] = Point(t, "enable_reclaimable", takes=2)
+        self._unified_evictable: Point[Callable[[EvictionKind, Job, list[Task]], Victims]] = Point(t, None, takes=3)
         self._victim_tasks: Point[list[Callable[[list[Task]], list[Task]]]] = Point(t, "enabled_victim")
-        self._pre_predicate: Point[Callable[[Task], Status | None]] = Point(t, "enable_predicate")
+        self._pre_predicate: Point[Callable[[Task], Status | None]] = Point(t, "enable_predicate", takes=1)
         self._pre_predicate_runs: dict[str, Callable[[list[Task]], None]] = {}
         self._filters: Point[NodeFilter] = Point(t, "enable_predicate")
         self._scorers: Point[list[NodeScorer]] = Point(t, "enable_node_order")
-        self._best_node: Point[Callable[[Task, dict[float, list[Node]]], Node | None]] = Point(t, "enable_best_node")
+        self._best_node: Point[Callable[[Task, dict[float, list[Node]]], Node | None]] = Point(
+            t, "enable_best_node", takes=2
+        )
         self._job_gradients: Point[Callable[[Job, str, GradientPurpose], Gradients]] = Point(
-            t, "enabled_hyper_node_gradient"
+            t, "enabled_hyper_node_gradient", takes=3
         )
         self._sub_job_gradients: Point[Callable[[SubJob, str, GradientPurpose], Gradients]] = Point(
-            t, "enabled_hyper_node_gradient"
+            t, "enabled_hyper_node_gradient", takes=3
         )
         self._hyper_node_order: Point[Callable[[SubJob, list[str]], dict[str, float]]] = Point(
-            t, "enabled_hyper_node_order"
+            t, "enabled_hyper_node_order", takes=2
         )
         self._hyper_node_order_alone: dict[str, Callable[[SubJob, list[str]], dict[str, float]]] = {}
-        self._queue_report: Point[Callable[[Queue], QueueStanding | None]] = Point(t, None)
+        self._queue_report: Point[Callable[[Queue], QueueStanding | None]] = Point(t, None, takes=1)
         self.event_handlers: list[EventHandler] = []
         self._binders: dict[str, PreBinder] = {}
 
@@ -389,6 +391,7 @@ class ExtensionPoints:
 
     def add_predicate_fn(self, name: str, fn: Callable[[Task, Node], None]) -> None:
         """A predicate of one node: returns if the task fits, raises FitFailure (or anything else) if not."""
+        check_takes(fn, 2)
         self._filters.add(name, PerNodeFilter(self, name, fn))
 
     @property
@@ -400,9 +403,11 @@ class ExtensionPoints:
         self._add_scorers(name, rules)
 
     def add_node_order_fn(self, name: str, fn: Callable[[Task, Node], float]) -> None:
+        check_takes(fn, 2)
         self._add_scorers(name, (PerNodeScorer(self, name, fn),))
 
     def add_batch_node_order_fn(self, name: str, fn: Callable[[Task, list[Node]], dict[str, float]]) -> None:
+        check_takes(fn, 2)
         self._add_scorers(name, (BatchScorer(self, name, fn),))
 
     def _add_scorers(self, name: str, rules: Sequence[NodeScorer]) -> None:

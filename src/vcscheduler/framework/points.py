@@ -6,6 +6,7 @@ What the answers amount to is the business of extension_points.py and simulation
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -16,20 +17,56 @@ T = TypeVar("T")
 Compare = Callable[[T, T], float]
 
 
+_callable_with: set[tuple[object, bool, int]] = set()
+
+
+def check_takes(function: object, count: int) -> None:
+    """Whether a function can be called with so many arguments. Known at registration, a mistake bears the name of the
+    plugin that made it.
+
+    Raises:
+        TypeError: it cannot.
+    """
+    # Plugins are made anew for every session; their code is not.
+    code = getattr(function, "__code__", None)
+    known = (code, hasattr(function, "__self__"), count)
+    if code is not None and known in _callable_with:
+        return
+    try:
+        signature = inspect.signature(function)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return  # Written in C: nobody can tell.
+    try:
+        signature.bind(*([None] * count))
+    except TypeError as error:
+        name = getattr(function, "__qualname__", repr(function))
+        raise TypeError(f"{name}{signature} will be called with {count} arguments: {error}") from None
+    if code is not None:
+        _callable_with.add(known)
+
+
 class Point(Generic[F]):
     """Functions of one extension point by plugin name, and the walk over them."""
 
-    __slots__ = ("_all", "_flag", "_functions", "_named", "_tiers", "_walk")
+    __slots__ = ("_all", "_flag", "_functions", "_named", "_takes", "_tiers", "_walk")
 
-    def __init__(self, tiers: Sequence[Tier], flag: str | None) -> None:
+    def __init__(self, tiers: Sequence[Tier], flag: str | None, takes: int | None = None) -> None:
+        """``takes``: with how many arguments the functions are called; None if they are no plain functions."""
         self._tiers = tiers
         self._flag = flag
+        self._takes = takes
         self._functions: dict[str, F] = {}
         self._walk: list[list[F]] | None = None
         self._all: list[F] = []
         self._named: list[tuple[str, F]] | None = None
 
     def add(self, name: str, function: F) -> None:
+        """
+        Raises:
+            TypeError: the function cannot be called as it will be.
+        """
+        if self._takes is not None:
+            check_takes(function, self._takes)
         self._functions[name] = function
         self._walk = self._named = None
 
@@ -74,7 +111,7 @@ class Order(Generic[T]):
     """
 
     def __init__(self, tiers: Sequence[Tier], flag: str | None, fallback: Callable[[T], Any]) -> None:
-        self.compare_fns: Point[Compare[T]] = Point(tiers, flag)
+        self.compare_fns: Point[Compare[T]] = Point(tiers, flag, takes=2)
         self._keys: dict[str, Callable[[T], Any]] = {}
         self._fallback = fallback
 

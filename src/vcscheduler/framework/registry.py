@@ -66,6 +66,10 @@ MISSING_PLUGINS = frozenset(
 MISSING_ACTIONS: frozenset[str] = frozenset()
 
 
+#: What the values of ``known_arguments`` may be.
+ARGUMENT_KINDS = ("int", "float", "bool", "str", "any")
+
+
 class PluginError(Exception):
     """A plugin or action cannot be loaded, is not built yet, or failed. The message names it; ``plugin`` is the one
     that failed while it ran."""
@@ -102,17 +106,29 @@ class Registry:
         return frozenset((*BUILTIN_ACTIONS, *MISSING_ACTIONS, *self._actions))
 
     def known_arguments(self) -> dict[str, dict[str, str]]:
-        """Known arguments by name of built-in plugins and actions; custom ones may take what they like."""
+        """Known arguments by name of plugins and actions. A custom one may take what it likes, unless it is made by a
+        class that says otherwise."""
         known: dict[str, dict[str, str]] = {}
         for name, target in BUILTIN_PLUGINS.items():
-            if name not in self._plugins:
-                plugin: type[Plugin] = _builtin("plugins", target)
+            plugin: type[Plugin] = _builtin("plugins", target)
+            if self._plugins.get(name, plugin) is plugin:
                 known[name] = plugin.known_arguments
         for name, target in BUILTIN_ACTIONS.items():
-            if name not in self._actions:
-                action: type[Action] = _builtin("actions", target)
+            action: type[Action] = _builtin("actions", target)
+            if self._actions.get(name, action) is action:
                 known[name] = action.known_arguments
+        for name, builder in (*self._plugins.items(), *self._actions.items()):
+            declared = _declared_arguments(builder)
+            if declared is not None:
+                known[name] = declared
+                self._check_kinds(name, declared)
         return known
+
+    def _check_kinds(self, name: str, declared: dict[str, str]) -> None:
+        for key, kind in declared.items():
+            if kind not in ARGUMENT_KINDS:
+                allowed = ", ".join(ARGUMENT_KINDS)
+                raise PluginError(f"{name}: known_arguments: {key}: found {kind!r}, allowed are {allowed}")
 
     # --- building ---------------------------------------------------------------------------------------------------
 
@@ -205,6 +221,15 @@ class _Deferred:
 def _builtin(package: str, target: str) -> Any:
     module, _, name = target.partition(":")
     return getattr(importlib.import_module(f"vcscheduler.{package}.{module}"), name)
+
+
+def _declared_arguments(builder: object) -> dict[str, str] | None:
+    """What the class of a custom plugin or action, not only its base class, says of its arguments. What an installed
+    package offers is not imported for that."""
+    if not isinstance(builder, type) or not issubclass(builder, Plugin | Action):
+        return None
+    declared: dict[str, str] = builder.known_arguments
+    return None if declared is Plugin.known_arguments or declared is Action.known_arguments else declared
 
 
 def _told(error: BaseException) -> str:
