@@ -1,8 +1,8 @@
 """The scheduler as one process: starts everything in order, waits, and ends it in order.
 
-Order (spec 07 §1.2, with the watches before everything else so that a replica that takes over knows the cluster already):
-watches, listeners, election, all of the cluster known, queues that must exist, cycles. Nothing is written before this
-process leads.
+Order (spec 07 §1.2, with the watches first, so that a replica that takes over knows the cluster already): watches,
+listeners, election, all of the cluster known, queues that must exist, cycles. Nothing is written before this process
+leads.
 
 The end: a signal lets the cycle under way finish, sends what was decided, gives the lease up and exits with 0. A lost
 lease ends the process with 1, as in the reference: what this process believes about the cluster is then worth nothing,
