@@ -16,10 +16,9 @@ import numpy as np
 from vcscheduler.actions.bundles import Bundle, allows_eviction, approved, ordered, split, total_request
 from vcscheduler.actions.domains import eviction_domains, sub_job_eviction_domains
 from vcscheduler.actions.placing import Domain
-from vcscheduler.actions.victims import Evictables, queues_by_first_job, rows_not_excluded, starving_jobs
+from vcscheduler.actions.victims import Evictables, rows_not_excluded, turns
 from vcscheduler.actions.worksheet import TaskQueue, Worksheet, build_worksheet
 from vcscheduler.framework.action import Action
-from vcscheduler.framework.heap import PriorityQueue
 from vcscheduler.framework.session import Session
 from vcscheduler.framework.statement import Operation, Statement
 from vcscheduler.model.job import Job, SubJob
@@ -85,17 +84,7 @@ class _Run:
 
     def execute(self) -> None:
         ssn, action = self._ssn, self._action
-        starving = starving_jobs(ssn)
-        if not any(job.has_pending_tasks for job in starving):
-            return
-        queues = ssn.queue_heap()
-        for queue in queues_by_first_job(ssn):
-            queues.push(queue)
-        jobs: dict[str, PriorityQueue[Job]] = {}
-        for job in starving:
-            if job.queue not in jobs:
-                jobs[job.queue] = ssn.job_heap()
-            jobs[job.queue].push(job)
+        queues, jobs = turns(ssn)
         while (next_queue := queues.pop()) is not None:
             heap = jobs.get(next_queue.name)
             if heap is None or not action.may_begin(ssn, next_queue):

@@ -13,13 +13,11 @@ from vcscheduler.actions.victims import (
     Room,
     enough_with,
     in_order,
-    queues_by_first_job,
     rows_not_excluded,
-    starving_jobs,
+    turns,
     waiting_tasks,
 )
 from vcscheduler.framework.action import Action
-from vcscheduler.framework.heap import PriorityQueue
 from vcscheduler.framework.session import Session
 from vcscheduler.framework.statement import Statement
 from vcscheduler.model.job import Job
@@ -57,17 +55,7 @@ class _Run:
 
     def execute(self) -> None:
         ssn = self._ssn
-        starving = starving_jobs(ssn)
-        if not any(job.has_pending_tasks for job in starving):
-            return
-        queues = ssn.queue_heap()
-        for queue in queues_by_first_job(ssn):
-            queues.push(queue)
-        jobs: dict[str, PriorityQueue[Job]] = {}
-        for job in starving:
-            if job.queue not in jobs:
-                jobs[job.queue] = ssn.job_heap()
-            jobs[job.queue].push(job)
+        queues, jobs = turns(ssn)
         while (next_queue := queues.pop()) is not None:
             heap = jobs.get(next_queue.name)
             if heap is None or ssn.overused(next_queue):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from vcscheduler.framework.heap import PriorityQueue
 from vcscheduler.framework.session import Session
 from vcscheduler.model.job import Job
 from vcscheduler.model.nodes import NodeTable
@@ -52,6 +53,21 @@ def queues_by_first_job(ssn: Session) -> list[Queue]:
         if (known is None or job.id < known) and not job.is_pending and ssn.job_valid(job) is None:
             first[job.queue] = job.id
     return [ssn.queues[name] for name in sorted(first, key=lambda name: first[name])]
+
+
+def turns(ssn: Session) -> tuple[PriorityQueue[Queue], dict[str, PriorityQueue[Job]]]:
+    """The queues to be served, and the starving jobs of each by its name; no queues if no job has anything to place."""
+    queues, jobs = ssn.queue_heap(), dict[str, PriorityQueue[Job]]()
+    starving = starving_jobs(ssn)
+    if not any(job.has_pending_tasks for job in starving):
+        return queues, jobs
+    for queue in queues_by_first_job(ssn):
+        queues.push(queue)
+    for job in starving:
+        if job.queue not in jobs:
+            jobs[job.queue] = ssn.job_heap()
+        jobs[job.queue].push(job)
+    return queues, jobs
 
 
 def waiting_tasks(job: Job) -> list[Task]:

@@ -1,14 +1,24 @@
-"""Telling the user something once, although plugins are built anew for every session."""
+"""Telling the user something; once where that is enough, although plugins are built anew for every session."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
 
+from vcscheduler.model.job import Job
+from vcscheduler.model.status import Vote
+
 if TYPE_CHECKING:
     from vcscheduler.framework.session import Session
 
 _LOG = logging.getLogger(__name__)
+
+
+def refuse(ssn: Session, job: Job, what: str, each: str, lacking: list[str]) -> Vote:
+    """Do not admit a job, and say so in an event of its PodGroup: what is wrong, and for each resource that lacks."""
+    text = f"{what}: " + ", ".join(f"{each} {name}" for name in lacking)
+    ssn.record_pod_group_event(job, "Normal", "Unschedulable", text)
+    return Vote.REJECT
 
 
 def say_once(ssn: Session, plugin: str, text: str, level: int = logging.WARNING) -> None:

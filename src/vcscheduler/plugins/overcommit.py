@@ -9,7 +9,7 @@ from vcscheduler.model.job import Job
 from vcscheduler.model.nodes import NodeTable
 from vcscheduler.model.resources import CPU, MEMORY, Resources
 from vcscheduler.model.status import Vote
-from vcscheduler.plugins.notices import say_once
+from vcscheduler.plugins.notices import refuse, say_once
 from vcscheduler.plugins.shares import beyond
 
 if TYPE_CHECKING:
@@ -42,13 +42,7 @@ class OvercommitPlugin(Plugin):
         lacking = beyond(minimum, self.idle, self.inqueue)
         if not lacking:
             return Vote.PERMIT
-        self.ssn.record_pod_group_event(
-            job,
-            "Normal",
-            "Unschedulable",
-            "resource in cluster is overused: " + ", ".join(f"overused {n}" for n in lacking),
-        )
-        return Vote.REJECT
+        return refuse(self.ssn, job, "resource in cluster is overused", "overused", lacking)
 
     def job_enqueued(self, job: Job) -> None:
         if job.min_resources is not None:

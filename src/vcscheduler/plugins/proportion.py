@@ -19,6 +19,7 @@ from vcscheduler.model.resources import Resources
 from vcscheduler.model.status import Vote
 from vcscheduler.model.task import Task
 from vcscheduler.plugins.deserved import Claim, divide
+from vcscheduler.plugins.notices import refuse
 from vcscheduler.plugins.shares import DominantShare, beyond, real_capability, times_within, within
 from vcscheduler.plugins.simulated import SimulatedQueues
 
@@ -215,13 +216,7 @@ class ProportionPlugin(Plugin):
         lacking = beyond(minimum, q.real_capability, q.allocated, q.inqueue, less=q.elastic)
         if not lacking:
             return Vote.PERMIT
-        self.ssn.record_pod_group_event(
-            job,
-            "Normal",
-            "Unschedulable",
-            "queue resource quota insufficient: " + ", ".join(f"insufficient {n}" for n in lacking),
-        )
-        return Vote.REJECT
+        return refuse(self.ssn, job, "queue resource quota insufficient", "insufficient", lacking)
 
     def job_enqueued(self, job: Job) -> None:
         if job.min_resources is not None:

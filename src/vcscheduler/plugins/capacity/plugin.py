@@ -19,7 +19,7 @@ from vcscheduler.plugins.capacity.accounts import QueueAccount, asks_for_reserva
 from vcscheduler.plugins.capacity.devices import EXCEEDED, DeviceQuotas
 from vcscheduler.plugins.capacity.limits import NotReady, QueueLimits, flat_limits, tree_limits
 from vcscheduler.plugins.capacity.reclaim import Reclaim, any_ancestor_below_deserved
-from vcscheduler.plugins.notices import nothing_to_say, say_once
+from vcscheduler.plugins.notices import nothing_to_say, refuse, say_once
 from vcscheduler.plugins.shares import beyond, times_within, within
 from vcscheduler.plugins.simulated import SimulatedQueues
 
@@ -265,13 +265,7 @@ class CapacityPlugin(Plugin):
             if not lacking and self.devices is not None and not self.devices.admits(a, devices):
                 lacking = [EXCEEDED]
             if lacking:
-                self.ssn.record_pod_group_event(
-                    job,
-                    "Normal",
-                    "Unschedulable",
-                    "queue resource quota insufficient: " + ", ".join(f"insufficient {n}" for n in lacking),
-                )
-                return Vote.REJECT
+                return refuse(self.ssn, job, "queue resource quota insufficient", "insufficient", lacking)
         return Vote.PERMIT
 
     def job_enqueued(self, job: Job) -> None:
