@@ -71,10 +71,6 @@ class Statement:
             elif not isinstance(op, Evict):
                 yield op.task
 
-    @property
-    def has_evictions(self) -> bool:
-        return any(isinstance(op, Evict) for op in self.operations)
-
     def _append(self, op: Operation) -> None:
         if not self.operations:
             self._ssn.statement_opened(id(self), self)

@@ -235,9 +235,11 @@ class Runs:
         """Rows of all nodes that no rule bars to the task whoever is evicted, in search order: what a search for
         victims' nodes finds. None: only the search itself can tell."""
         search = self._search
+        if not self.possible:
+            return None
         if not search.filters:
             return search.all_rows
-        filter_ = search.filters[0].kernel(task) if self.possible else None
+        filter_ = search.filters[0].kernel(task)
         if filter_ is None or any(c.kind in _FINAL for c in filter_.constraints):
             return None
         static = filter_.static
