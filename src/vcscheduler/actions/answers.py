@@ -8,19 +8,15 @@ registered), the answer stays as it was but for the victim that went, until one 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from operator import itemgetter
 
 from vcscheduler.actions.victims import alike
+from vcscheduler.framework.heap import PriorityQueue
 from vcscheduler.framework.session import Session
 from vcscheduler.framework.victim_order import Entry, KeyedVictims, VictimKeys
 from vcscheduler.model.task import Task
 
 Ask = Callable[[Task, list[Task]], list[Task]]
-
-
-class VictimQueue(Protocol):
-    def pop(self) -> Task | None:
-        """The next to evict; None if nobody is left."""
 
 
 class Answer:
@@ -33,7 +29,7 @@ class Answer:
         self.victims = victims
         self.candidates = candidates
 
-    def queue(self) -> VictimQueue:
+    def queue(self) -> PriorityQueue[Task] | KeyedVictims:
         """In which order to evict."""
         return self._ssn.victims_queue(self.victims, self._task)
 
@@ -49,8 +45,8 @@ class _Kept(Answer):
     ) -> None:
         """``entries``: the victims. ``seen``: how many changes of jobs there were."""
         self._keys = keys
-        self._ranked = sorted(enumerate(entries), key=lambda e: e[1][0])
-        super().__init__(ssn, task, [entry[2] for _, entry in self._ranked], len(candidates))
+        self._entries = entries
+        super().__init__(ssn, task, [e[2] for e in sorted(entries, key=itemgetter(0))], len(candidates))
         self._jobs: dict[str, int] = {}
         for t in candidates:
             self._jobs[t.job_id] = self._jobs.get(t.job_id, 0) + 1
@@ -68,14 +64,15 @@ class _Kept(Answer):
         self._seen = len(touches)
         return True
 
-    def queue(self) -> VictimQueue:
-        return _BestFirst(self)
+    def queue(self) -> KeyedVictims:
+        left = set(self.victims)
+        entries = [entry for entry in self._entries if entry[2] in left]
+        return KeyedVictims(self._keys, entries, None, self.victims[-1])
 
     def evicted(self, tasks: list[Task]) -> None:
         if not tasks:
             return
         victim = self.victims.pop()
-        self._ranked.pop()
         if len(tasks) > 1 or tasks[0] is not victim:
             self._spoilt = True
             return
@@ -85,30 +82,6 @@ class _Kept(Answer):
             self._spoilt = True
         else:
             del self._jobs[victim.job_id]
-
-    def heap(self) -> KeyedVictims:
-        """The queue as it is once its first element was taken."""
-        entries = [entry for _, entry in sorted(self._ranked, key=lambda e: e[0])]
-        return KeyedVictims(self._keys, entries, None, taken=True)
-
-
-class _BestFirst:
-    """The queue of a kept answer. Few ask for a second victim; only then is the heap built."""
-
-    __slots__ = ("_answer", "_begun", "_heap")
-
-    def __init__(self, answer: _Kept) -> None:
-        self._answer = answer
-        self._begun = False
-        self._heap: KeyedVictims | None = None
-
-    def pop(self) -> Task | None:
-        if not self._begun:
-            self._begun = True
-            return self._answer.victims[-1]
-        if self._heap is None:
-            self._heap = self._answer.heap()
-        return self._heap.pop()
 
 
 class Answers:

@@ -83,22 +83,22 @@ class KeyedVictims:
     """The victims of one node in order. ``across``: which of two queues victims are taken from first; None where all
     victims count as of one queue."""
 
-    __slots__ = ("_across", "_entries", "_heap", "_keys", "_taken")
+    __slots__ = ("_across", "_best", "_entries", "_heap", "_keys", "_taken")
 
     def __init__(
         self,
         keys: VictimKeys,
         entries: list[Entry],
         across: Callable[[str, str], bool] | None,
-        *,
-        taken: bool = False,
+        best: Task | None = None,
     ) -> None:
-        """``taken``: the largest entry has been popped."""
+        """``best``: the task of the largest entry, where that is known."""
         self._keys = keys
         self._entries = entries
         self._across = across
         self._heap: PriorityQueue[Entry] | None = None
-        self._taken = taken
+        self._best = best
+        self._taken = False
 
     def __len__(self) -> int:
         return len(self._entries) - self._taken if self._heap is None else len(self._heap)
@@ -109,7 +109,7 @@ class KeyedVictims:
                 return None
             if not self._taken and self._across is None:
                 self._taken = True
-                return max(self._entries, key=_key)[2]
+                return self._best or max(self._entries, key=_key)[2]
             # From the second on, how the heap lay before anything was evicted matters.
             self._heap = PriorityQueue(self._less, self._entries)
             if self._taken:
