@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from vcscheduler.config import Finding, ParsedConfiguration
     from vcscheduler.framework.registry import Registry
 
-_TYPES: dict[str, object] = {"bool": bool, "int": int, "float": float, "str": str, "any": object}
-
 app = typer.Typer(help="Check scheduler configurations.", no_args_is_help=True)
 
 
@@ -105,8 +103,11 @@ def _about_queues(paths: list[str], parsed: ParsedConfiguration) -> list[Finding
 
 def _arguments(registry: Registry) -> dict[str, dict[str, object]]:
     """What readers of arguments want, as types."""
+    from vcscheduler.framework.registry import ARGUMENT_KINDS
+
     return {
-        name: {key: _TYPES[kind] for key, kind in known.items()} for name, known in registry.known_arguments().items()
+        name: {key: ARGUMENT_KINDS[kind] for key, kind in known.items()}
+        for name, known in registry.known_arguments().items()
     }
 
 

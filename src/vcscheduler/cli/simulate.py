@@ -89,16 +89,14 @@ def simulate(
 
     one_shot()
 
-    if seed is not None and tie_break is TieBreak.FIRST:
-        fail("--seed has no effect without --tie-break random: equal nodes go by name then")
     sampling = (minimum_feasible_nodes, minimum_percentage_nodes_to_find, percentage_nodes_to_find)
     standard = SchedulerOptions()
     options = SchedulerOptions(
         scheduler_names=tuple(scheduler_name or ("volcano",)),
         plugins_dir=plugins_dir,
         tie_break="random" if tie_break is TieBreak.RANDOM else "first",
-        # Without a seed a run could not be repeated.
-        seed=seed or 0,
+        # Without a seed a run with random ties could not be repeated.
+        seed=0 if seed is None and tie_break is TieBreak.RANDOM else seed,
         exact_search=all(value is None for value in sampling),
         minimum_feasible_nodes=_given(minimum_feasible_nodes, standard.minimum_feasible_nodes),
         minimum_percentage_nodes_to_find=_given(
@@ -106,6 +104,8 @@ def simulate(
         ),
         percentage_nodes_to_find=_given(percentage_nodes_to_find, standard.percentage_nodes_to_find),
     )
+    if problems := options.problems():
+        fail("\n".join(problems))
     registry = registry_of(plugins_dir)
     configuration = configuration_of(config, registry)
     notes: list[str] = []

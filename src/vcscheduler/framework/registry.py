@@ -66,8 +66,8 @@ MISSING_PLUGINS = frozenset(
 MISSING_ACTIONS: frozenset[str] = frozenset()
 
 
-#: What the values of ``known_arguments`` may be.
-ARGUMENT_KINDS = ("int", "float", "bool", "str", "any")
+#: What the values of ``known_arguments`` may be, and the type that each stands for.
+ARGUMENT_KINDS: dict[str, object] = {"int": int, "float": float, "bool": bool, "str": str, "any": object}
 
 
 class PluginError(Exception):
